@@ -1,0 +1,136 @@
+"""RunContext: what a user's function may know about the run that it is called in."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from msgspec import Struct
+from typing_extensions import TypeVar
+
+from flyball.core.correlation import Correlation
+from flyball.core.errors import DepsError, UserError
+from flyball.core.messages import Message
+from flyball.core.usage import RunUsage
+
+DepsT = TypeVar("DepsT", default=Any, contravariant=False)
+T = TypeVar("T")
+
+
+class RunFacts(Struct, frozen=True, omit_defaults=True):
+    """What a RunContext tells, as data that can travel to another process.
+
+    `idempotency_key` is the same each time the same call is run, also in another process after a crash.
+    `history` is there only where it was asked for.
+    """
+
+    loop_id: str
+    turn: int = 0
+    attempt: int = 1
+    started_at: float = 0.0
+    prompt: str = ""
+    usage: RunUsage = RunUsage()
+    tool_name: str = ""
+    tool_call_id: str = ""
+    idempotency_key: str = ""
+    retry: int = 0
+    max_retries: int = 0
+    parent_loop_id: str = ""
+    metadata: dict[str, Any] | None = None
+    correlation: Correlation = Correlation()
+    history: tuple[Message, ...] | None = None
+
+
+class RunContext(Generic[DepsT]):
+    """The run as seen from a tool, a prompt function or a validator: its dependencies and its facts.
+
+    It is a snapshot, made for one call; nothing that is done to it reaches the run.
+    """
+
+    __slots__ = ("_deps", "facts")
+
+    def __init__(self, deps: DepsT, facts: RunFacts) -> None:
+        self._deps = deps
+        self.facts = facts
+
+    @property
+    def deps(self) -> DepsT:
+        """The run's dependencies, as they were passed to the run (or bound in this worker)."""
+        return self._deps
+
+    def get_deps(self, kind: type[T]) -> T:
+        """The dependencies, which must be of this type.
+
+        Raises:
+            DepsError: there are none, or they are of another type.
+        """
+        if isinstance(self._deps, kind):
+            return self._deps
+        found = "none were given" if self._deps is None else f"they are a {type(self._deps).__name__}"
+        raise DepsError(f"the run's dependencies should be a {kind.__name__}, but {found}")
+
+    def try_deps(self, kind: type[T]) -> T | None:
+        """The dependencies if they are of this type, else None."""
+        return self._deps if isinstance(self._deps, kind) else None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The history so far.
+
+        Raises:
+            UserError: in a tool that did not say `history=True`; its calls travel without the history.
+        """
+        if self.facts.history is None:
+            raise UserError(
+                f"the tool {self.facts.tool_name!r} reads ctx.messages: declare it with @tool(history=True)"
+            )
+        return self.facts.history
+
+    @property
+    def usage(self) -> RunUsage:
+        """What the run has used so far."""
+        return self.facts.usage
+
+    @property
+    def prompt(self) -> str:
+        """The text of the run's prompt."""
+        return self.facts.prompt
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the loop's id."""
+        return self.facts.loop_id
+
+    @property
+    def run_step(self) -> int:
+        """The turn, counted from 1."""
+        return self.facts.turn
+
+    @property
+    def tool_name(self) -> str:
+        """The tool that is called, or an empty text outside a tool."""
+        return self.facts.tool_name
+
+    @property
+    def tool_call_id(self) -> str:
+        """The id of the tool call, or an empty text outside a tool."""
+        return self.facts.tool_call_id
+
+    @property
+    def idempotency_key(self) -> str:
+        """Names this call for ever: the same when it is run again after a crash."""
+        return self.facts.idempotency_key
+
+    @property
+    def retry(self) -> int:
+        """How often this tool (or this output) has been tried in vain just now."""
+        return self.facts.retry
+
+    @property
+    def max_retries(self) -> int:
+        """How often it may be."""
+        return self.facts.max_retries
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The task's domain context."""
+        return self.facts.metadata or {}

@@ -1,0 +1,78 @@
+"""Effects: what a loop owes the world. They follow from its state alone, and have the same id each time.
+
+An id is `loop/attempt/turn/kind/index`. Whoever holds the journal can say which effects are owed; a driver
+starts those that are not running and cancels those that are owed no longer.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
+from flyball.core.events import Outcome
+from flyball.core.signals import SignalType
+
+
+class _Effect(Struct, frozen=True, omit_defaults=True, tag_field="effect", gc=False):
+    id: str
+
+
+class Admit(_Effect, tag="admit"):
+    """Run the input guardrails and the prompt functions."""
+
+
+class Prepare(_Effect, tag="prepare"):
+    """Prepare a turn: see which tools are available."""
+
+    turn: int
+
+
+class Infer(_Effect, tag="infer"):
+    """Call the model."""
+
+    turn: int
+    purpose: Literal["turn", "compact", "repair", "judge", "plan", "rerank"] = "turn"
+
+
+class Judge(_Effect, tag="judge"):
+    """Decide about the turn's calls that need it: filters and the approval callback."""
+
+    turn: int
+    indices: tuple[int, ...]
+
+
+class Execute(_Effect, tag="execute"):
+    """Run one tool call. `once`: record that it starts before it does."""
+
+    turn: int
+    index: int
+    once: bool = False
+
+
+class Settle(_Effect, tag="settle"):
+    """Parse and validate the turn's answer."""
+
+    turn: int
+
+
+class Wait(_Effect, tag="wait"):
+    """Wait: for one of these signals, or until a time."""
+
+    signals: tuple[SignalType, ...] = ()
+    until: float | None = None
+
+
+class Deliver(_Effect, tag="deliver"):
+    """Do what must happen at the end, before the loop is over."""
+
+
+class End(_Effect, tag="end"):
+    """Write down how it ended."""
+
+    outcome: Outcome
+    error: SystemError | None = None
+
+
+Effect: TypeAlias = Admit | Prepare | Infer | Judge | Execute | Settle | Wait | Deliver | End

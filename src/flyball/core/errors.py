@@ -1,0 +1,523 @@
+"""Everything that can go wrong, as one tree.
+
+    FlyballError
+    ├── InferenceFailure            inference_failure       retry with backoff, sometimes
+    │   ├── EngineError                 INFERENCE_ENGINE_ERROR
+    │   │   └── ModelHTTPError
+    │   ├── ModelUnavailable            INFERENCE_MODEL_UNAVAILABLE
+    │   ├── ContextExceeded             INFERENCE_CONTEXT_EXCEEDED
+    │   └── UnexpectedModelBehavior     INFERENCE_MALFORMED_RESPONSE
+    │       ├── ContentFilterError
+    │       └── IncompleteToolCall
+    ├── ToolFailure                 tool_failure            retry if idempotent, or hand it to the model
+    │   ├── ToolNotFound                TOOL_NOT_FOUND
+    │   ├── ToolExecutionFailed         TOOL_EXECUTION_FAILED
+    │   │   └── ToolRetriesExceeded
+    │   ├── ToolTimeout                 TOOL_TIMEOUT
+    │   └── ToolUnavailable             TOOL_UNAVAILABLE
+    ├── ConstraintFailure           constraint_failure      repair, or infer again
+    │   ├── GrammarRejected             CONSTRAINT_GRAMMAR_REJECTED
+    │   ├── SchemaInvalid               CONSTRAINT_SCHEMA_INVALID
+    │   ├── JSONInvalid                 CONSTRAINT_JSON_INVALID
+    │   └── EnumUnrecognized            CONSTRAINT_ENUM_UNRECOGNIZED
+    ├── ValidationFailure           validation_failure      infer again with what was wrong
+    │   ├── RuleFailed                  VALIDATION_RULE_FAILED
+    │   │   └── GuardrailError
+    │   └── SemanticFailed              VALIDATION_SEMANTIC_FAILED
+    ├── OrchestrationFailure        orchestration_failure   not retryable
+    │   ├── StepMismatch                ORCHESTRATION_STEP_MISMATCH
+    │   ├── IterationLimit              ORCHESTRATION_ITERATION_LIMIT
+    │   ├── NoConsensus                 ORCHESTRATION_NO_CONSENSUS
+    │   ├── UsageLimitExceeded          ORCHESTRATION_USAGE_LIMIT
+    │   │   └── QuotaExceeded               ORCHESTRATION_QUOTA_EXCEEDED
+    │   ├── LoopDetected                ORCHESTRATION_LOOP_DETECTED
+    │   ├── RunConditionError           ORCHESTRATION_RUN_CONDITION
+    │   ├── AgentRunClosed              ORCHESTRATION_RUN_CLOSED
+    │   ├── Rejected                    ORCHESTRATION_REJECTED
+    │   ├── IllegalTransition           ORCHESTRATION_ILLEGAL_TRANSITION
+    │   └── JournalFailure              ORCHESTRATION_JOURNAL_FAILED
+    │       ├── JournalConflict             ORCHESTRATION_JOURNAL_CONFLICT
+    │       │   └── LoopTakenOver               ORCHESTRATION_LOOP_TAKEN_OVER
+    │       ├── JournalCorrupt              ORCHESTRATION_JOURNAL_CORRUPT
+    │       ├── JournalTooNew               ORCHESTRATION_JOURNAL_TOO_NEW
+    │       └── LoopNotFound                ORCHESTRATION_LOOP_NOT_FOUND
+    ├── ConfigurationFailure        configuration_failure   not retryable: fix the configuration
+    │   ├── UserError                   CONFIG_USAGE
+    │   │   ├── InvalidMessage              CONFIG_INVALID_MESSAGE
+    │   │   └── DepsError                   CONFIG_DEPS
+    │   ├── NoEngine                    CONFIG_NO_ENGINE
+    │   ├── UnknownModel                CONFIG_UNKNOWN_MODEL
+    │   ├── MissingExtra                CONFIG_MISSING_EXTRA
+    │   ├── MissingKey                  CONFIG_MISSING_KEY
+    │   ├── SchemaRequired              CONFIG_SCHEMA_REQUIRED
+    │   ├── SchemaMalformed             CONFIG_SCHEMA_MALFORMED
+    │   ├── GrammarNotFound             CONFIG_GRAMMAR_NOT_FOUND
+    │   ├── InvalidRequest              CONFIG_INVALID_REQUEST
+    │   ├── LoopMismatch                CONFIG_LOOP_MISMATCH
+    │   └── ModelRequestsForbidden      CONFIG_MODEL_REQUESTS_FORBIDDEN
+    └── Cancellation                cancellation            submit again
+        ├── CancelledTimeout            CANCELLED_TIMEOUT
+        └── CancelledSignal             CANCELLED_SIGNAL
+
+Codes are stable and meant for programs; messages are for people and may change. What an error knows beyond
+its message is in `details`, so that it survives a journal: `SystemError` is its written form, and
+`SystemError.exception()` gives the exception back.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+
+class FailureCategory(StrEnum):
+    """The seven categories; each error belongs to exactly one."""
+
+    INFERENCE = "inference_failure"
+    TOOL = "tool_failure"
+    CONSTRAINT = "constraint_failure"
+    VALIDATION = "validation_failure"
+    ORCHESTRATION = "orchestration_failure"
+    CONFIGURATION = "configuration_failure"
+    CANCELLATION = "cancellation"
+
+
+class SystemError(Struct, frozen=True, omit_defaults=True):  # noqa: A001 - pagantic's name for it
+    """An error as data: what journals, responses and wires carry.
+
+    Programs decide by `code`, `category` and `retryable`; `caused_by` tells what lay behind it.
+    """
+
+    code: str
+    category: FailureCategory
+    message: str
+    retryable: bool = False
+    details: dict[str, Any] | None = None
+    caused_by: str | None = None
+    kind: str = ""
+
+    def exception(self) -> FlyballError:
+        """The exception this was written from, of the same class where that class still exists."""
+        known = _by_name(FlyballError)
+        cls = known.get(self.kind) or _by_code(known.values()).get(self.code) or _CATEGORY[self.category]
+        error = cls(self.message, retryable=self.retryable, **(self.details or {}))
+        error.caused_by = self.caused_by
+        error.code = self.code
+        return error
+
+
+class FlyballError(Exception):
+    """The root. `code`, `category` and `retryable` are for programs; `details` is plain data.
+
+    `partial` is what a run had reached when it failed (a `RunResult`), or None.
+    """
+
+    code: str = "ORCHESTRATION_FAILED"
+    category: ClassVar[FailureCategory] = FailureCategory.ORCHESTRATION
+    retryable: bool = False
+
+    def __init__(self, message: str, *, retryable: bool | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: dict[str, Any] = details
+        self.partial: Any = None
+        self.caused_by: str | None = None
+        if retryable is not None:
+            self.retryable = retryable
+
+    def record(self) -> SystemError:
+        """This error as data."""
+        cause = self.__cause__ or self.__context__
+        caused_by = self.caused_by or (f"{type(cause).__name__}: {cause}" if cause is not None else None)
+        return SystemError(
+            code=self.code,
+            category=self.category,
+            message=self.message,
+            retryable=self.retryable,
+            details=self.details or None,
+            caused_by=caused_by,
+            kind=type(self).__name__,
+        )
+
+
+# Inference
+
+
+class InferenceFailure(FlyballError):
+    """The engine or the model failed."""
+
+    code = "INFERENCE_ENGINE_ERROR"
+    category = FailureCategory.INFERENCE
+    retryable = True
+
+
+class EngineError(InferenceFailure):
+    """The engine could not answer: a server error, a refused connection."""
+
+
+class ModelHTTPError(EngineError):
+    """A provider answered with an HTTP error: details `status_code`, `body`, `model`, `retry_after`."""
+
+
+class ModelUnavailable(InferenceFailure):
+    """The model is not loaded, or does not exist there."""
+
+    code = "INFERENCE_MODEL_UNAVAILABLE"
+    retryable = False
+
+
+class ContextExceeded(InferenceFailure):
+    """The input is larger than the context window: shorten the history or the context."""
+
+    code = "INFERENCE_CONTEXT_EXCEEDED"
+    retryable = False
+
+
+class UnexpectedModelBehavior(InferenceFailure):
+    """The model's answer cannot be used: details `body` holds what came."""
+
+    code = "INFERENCE_MALFORMED_RESPONSE"
+
+
+class ContentFilterError(UnexpectedModelBehavior):
+    """The provider's content filter stopped the answer."""
+
+    retryable = False
+
+
+class IncompleteToolCall(UnexpectedModelBehavior):
+    """A tool call's arguments are no JSON object, often because the token limit cut them."""
+
+
+# Tools
+
+
+class ToolFailure(FlyballError):
+    """A tool failed; retryable only where the tool is idempotent."""
+
+    code = "TOOL_EXECUTION_FAILED"
+    category = FailureCategory.TOOL
+
+
+class ToolNotFound(ToolFailure):
+    """The model asked for a tool that is not registered."""
+
+    code = "TOOL_NOT_FOUND"
+
+
+class ToolExecutionFailed(ToolFailure):
+    """The tool raised, or gave back what cannot be taken: details `tool` and the error."""
+
+
+class ToolRetriesExceeded(ToolExecutionFailed):
+    """The model called a tool wrongly more often than its retries allow."""
+
+
+class ToolTimeout(ToolFailure):
+    """The tool took longer than its time-out and was cancelled."""
+
+    code = "TOOL_TIMEOUT"
+
+
+class ToolUnavailable(ToolFailure):
+    """The tool is there but cannot work now, or is not bound in this process."""
+
+    code = "TOOL_UNAVAILABLE"
+
+
+# Constraints
+
+
+class ConstraintFailure(FlyballError):
+    """The output breaks a constraint on its form."""
+
+    code = "CONSTRAINT_SCHEMA_INVALID"
+    category = FailureCategory.CONSTRAINT
+    retryable = True
+
+
+class GrammarRejected(ConstraintFailure):
+    """The output breaks the grammar."""
+
+    code = "CONSTRAINT_GRAMMAR_REJECTED"
+
+
+class SchemaInvalid(ConstraintFailure):
+    """The output breaks its schema: details `path` and `violation`."""
+
+
+class JSONInvalid(ConstraintFailure):
+    """The output is no JSON."""
+
+    code = "CONSTRAINT_JSON_INVALID"
+
+
+class EnumUnrecognized(ConstraintFailure):
+    """A value is outside its enumeration."""
+
+    code = "CONSTRAINT_ENUM_UNRECOGNIZED"
+
+
+# Validation
+
+
+class ValidationFailure(FlyballError):
+    """The output has the right form and the wrong content."""
+
+    code = "VALIDATION_RULE_FAILED"
+    category = FailureCategory.VALIDATION
+    retryable = True
+
+
+class RuleFailed(ValidationFailure):
+    """A rule failed: details `rules` lists which and why."""
+
+
+class GuardrailError(RuleFailed):
+    """A guardrail refused the input or the turn: details `guardrail` names it."""
+
+    retryable = False
+
+
+class SemanticFailed(ValidationFailure):
+    """The output does not mean what was asked for."""
+
+    code = "VALIDATION_SEMANTIC_FAILED"
+
+
+# Orchestration
+
+
+class OrchestrationFailure(FlyballError):
+    """The loop itself could not go on."""
+
+
+class StepMismatch(OrchestrationFailure):
+    """A step's input has the wrong type."""
+
+    code = "ORCHESTRATION_STEP_MISMATCH"
+
+
+class IterationLimit(OrchestrationFailure):
+    """The loop reached its iterations without an answer: details `limit`, `value`."""
+
+    code = "ORCHESTRATION_ITERATION_LIMIT"
+
+
+class NoConsensus(OrchestrationFailure):
+    """A vote gave no winner."""
+
+    code = "ORCHESTRATION_NO_CONSENSUS"
+
+
+class UsageLimitExceeded(OrchestrationFailure):
+    """A soft limit was reached: details `limit` (its name), `allowed`, `used`."""
+
+    code = "ORCHESTRATION_USAGE_LIMIT"
+
+
+class QuotaExceeded(UsageLimitExceeded):
+    """A hard quota was reached: details `limit`, `allowed`, `used`."""
+
+    code = "ORCHESTRATION_QUOTA_EXCEEDED"
+
+
+class LoopDetected(OrchestrationFailure):
+    """The model asks for the same calls with the same arguments again and again: details `calls`, `times`."""
+
+    code = "ORCHESTRATION_LOOP_DETECTED"
+
+
+class RunConditionError(OrchestrationFailure):
+    """A run condition ended the run without an acceptable answer."""
+
+    code = "ORCHESTRATION_RUN_CONDITION"
+
+
+class AgentRunClosed(OrchestrationFailure):
+    """The run was closed before it had a result."""
+
+    code = "ORCHESTRATION_RUN_CLOSED"
+
+
+class Rejected(OrchestrationFailure):
+    """A person rejected the result."""
+
+    code = "ORCHESTRATION_REJECTED"
+
+
+class IllegalTransition(OrchestrationFailure):
+    """A move that the lifecycle or the machine does not have."""
+
+    code = "ORCHESTRATION_ILLEGAL_TRANSITION"
+
+
+class JournalFailure(OrchestrationFailure):
+    """The journal could not be read or written: the disk is full, the file is locked."""
+
+    code = "ORCHESTRATION_JOURNAL_FAILED"
+
+
+class JournalConflict(JournalFailure):
+    """Somebody else appended first: details `loop_id`, `expected`, `actual`."""
+
+    code = "ORCHESTRATION_JOURNAL_CONFLICT"
+    retryable = True
+
+
+class LoopTakenOver(JournalConflict):
+    """Another driver resumed this loop; this one has stopped and lost nothing that was recorded."""
+
+    code = "ORCHESTRATION_LOOP_TAKEN_OVER"
+    retryable = False
+
+
+class JournalCorrupt(JournalFailure):
+    """The journal's bytes are not events of a loop."""
+
+    code = "ORCHESTRATION_JOURNAL_CORRUPT"
+
+
+class JournalTooNew(JournalFailure):
+    """A newer flyball wrote this journal; details `version`, `supported`."""
+
+    code = "ORCHESTRATION_JOURNAL_TOO_NEW"
+
+
+class LoopNotFound(JournalFailure):
+    """The journal holds no such loop."""
+
+    code = "ORCHESTRATION_LOOP_NOT_FOUND"
+
+
+# Configuration
+
+
+class ConfigurationFailure(FlyballError):
+    """Something is set up wrongly; trying again will not help."""
+
+    code = "CONFIG_USAGE"
+    category = FailureCategory.CONFIGURATION
+
+
+class UserError(ConfigurationFailure):
+    """flyball was used in a way that cannot work."""
+
+
+class InvalidMessage(UserError):
+    """A message has parts that its role cannot carry, or none."""
+
+    code = "CONFIG_INVALID_MESSAGE"
+
+
+class DepsError(UserError):
+    """Dependencies are missing, or of the wrong type."""
+
+    code = "CONFIG_DEPS"
+
+
+class NoEngine(ConfigurationFailure):
+    """No engine is configured."""
+
+    code = "CONFIG_NO_ENGINE"
+
+
+class UnknownModel(ConfigurationFailure):
+    """A model string names no known provider, or cannot be read."""
+
+    code = "CONFIG_UNKNOWN_MODEL"
+
+
+class MissingExtra(ConfigurationFailure):
+    """An optional part of flyball is not installed; the message has the command that installs it."""
+
+    code = "CONFIG_MISSING_EXTRA"
+
+
+class MissingKey(ConfigurationFailure):
+    """A provider's key is not set; the message names the environment variable."""
+
+    code = "CONFIG_MISSING_KEY"
+
+
+class SchemaRequired(ConfigurationFailure):
+    """The mode needs a schema and the request has none."""
+
+    code = "CONFIG_SCHEMA_REQUIRED"
+
+
+class SchemaMalformed(ConfigurationFailure):
+    """A schema is no JSON Schema, or a type has none."""
+
+    code = "CONFIG_SCHEMA_MALFORMED"
+
+
+class GrammarNotFound(ConfigurationFailure):
+    """A grammar file is not there."""
+
+    code = "CONFIG_GRAMMAR_NOT_FOUND"
+
+
+class InvalidRequest(ConfigurationFailure):
+    """A request to the system lacks something or contradicts itself."""
+
+    code = "CONFIG_INVALID_REQUEST"
+
+
+class LoopMismatch(ConfigurationFailure):
+    """The loop id is taken by a loop with another prompt or spec: details `loop_id`, `differs`."""
+
+    code = "CONFIG_LOOP_MISMATCH"
+
+
+class ModelRequestsForbidden(ConfigurationFailure):
+    """Real model calls are switched off here (tests), and one was tried."""
+
+    code = "CONFIG_MODEL_REQUESTS_FORBIDDEN"
+
+
+# Cancellation
+
+
+class Cancellation(FlyballError):
+    """The run was ended from outside."""
+
+    code = "CANCELLED_SIGNAL"
+    category = FailureCategory.CANCELLATION
+
+
+class CancelledTimeout(Cancellation):
+    """The deadline passed."""
+
+    code = "CANCELLED_TIMEOUT"
+
+
+class CancelledSignal(Cancellation):
+    """Somebody cancelled: details `by`, `reason`."""
+
+
+_CATEGORY: dict[FailureCategory, type[FlyballError]] = {
+    FailureCategory.INFERENCE: InferenceFailure,
+    FailureCategory.TOOL: ToolFailure,
+    FailureCategory.CONSTRAINT: ConstraintFailure,
+    FailureCategory.VALIDATION: ValidationFailure,
+    FailureCategory.ORCHESTRATION: OrchestrationFailure,
+    FailureCategory.CONFIGURATION: ConfigurationFailure,
+    FailureCategory.CANCELLATION: Cancellation,
+}
+
+
+def _by_name(root: type[FlyballError]) -> dict[str, type[FlyballError]]:
+    found = {root.__name__: root}
+    for child in root.__subclasses__():
+        found |= _by_name(child)
+    return found
+
+
+def _by_code(classes: Any) -> dict[str, type[FlyballError]]:
+    codes: dict[str, type[FlyballError]] = {}
+    for cls in classes:
+        codes.setdefault(cls.code, cls)
+    return codes

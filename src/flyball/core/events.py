@@ -1,0 +1,226 @@
+"""Events: the recorded facts of a loop. A journal is a list of them, and everything else follows from it.
+
+An event says what happened, never what follows from it: the machine works that out, the same way each time.
+All carry `at`, the time in seconds since the epoch. `VERSION` stands in every event that begins a driver's
+writing (Started, Forked, Resumed), so that a reader knows before it reads on whether it can.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType
+
+from flyball.core.correlation import Correlation
+from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
+from flyball.core.messages import Message, ToolResult
+from flyball.core.signals import Signal
+from flyball.core.spec import LoopSpec
+
+VERSION = 1
+"""The version of the journal's format. A journal with a greater one is refused."""
+
+
+class Outcome(StrEnum):
+    """How a loop ended."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Stage(StrEnum):
+    """SemStreams' ten stages: fluid, except that the terminal ones are final."""
+
+    EXPLORING = "exploring"
+    PLANNING = "planning"
+    ARCHITECTING = "architecting"
+    EXECUTING = "executing"
+    REVIEWING = "reviewing"
+    PAUSED = "paused"
+    AWAITING_APPROVAL = "awaiting_approval"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing can follow, but an explicit retry."""
+        return self in (Stage.COMPLETE, Stage.FAILED, Stage.CANCELLED)
+
+
+class _Event(Struct, frozen=True, omit_defaults=True, tag_field="event", gc=False):
+    at: float
+
+
+class Started(_Event, tag="started"):
+    """The loop began: its prompt, the history before it, and its policy."""
+
+    version: int
+    loop_id: str
+    spec: LoopSpec
+    prompt: Message | None = None
+    history: tuple[Message, ...] = ()
+    correlation: Correlation = Correlation()
+    metadata: dict[str, Any] | None = None
+    parent_loop_id: str = ""
+    depth: int = 0
+
+
+class Forked(_Event, tag="forked"):
+    """From here on this is a loop of its own, which goes on from another's history, with what is changed."""
+
+    version: int
+    loop_id: str
+    source: str
+    turn: int
+    spec: LoopSpec
+    prompt: Message | None = None
+
+
+class Resumed(_Event, tag="resumed"):
+    """A driver took the loop over. The former one can append nothing more."""
+
+    version: int
+    epoch: int
+
+
+class Admitted(_Event, tag="admitted"):
+    """The input was looked at: what the prompt functions said, the prompt as it is now, or the refusal."""
+
+    instructions: tuple[str, ...] = ()
+    prompt: Message | None = None
+    error: SystemError | None = None
+
+
+class TurnPrepared(_Event, tag="turn_prepared"):
+    """What a turn's request differs in from what the spec and the history give: the tools on offer."""
+
+    turn: int
+    tools: tuple[str, ...] | None = None
+    error: SystemError | None = None
+
+
+class ModelAnswered(_Event, tag="model_answered"):
+    """The model's finished message. `notes` say what had to be made sound in it (such as doubled call ids)."""
+
+    turn: int
+    message: Message
+    duration: float = 0.0
+    request_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class ModelFailed(_Event, tag="model_failed"):
+    """The model call failed, with whatever had come by then."""
+
+    turn: int
+    error: SystemError
+    partial: Message | None = None
+    duration: float = 0.0
+
+
+class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What was decided about one call: run it (with these arguments, if they were changed), or why not."""
+
+    index: int
+    allowed: bool
+    reason: str = ""
+    args_json: str | None = None
+
+
+class CallsJudged(_Event, tag="calls_judged"):
+    """The turn's calls were judged, before any of them runs."""
+
+    turn: int
+    verdicts: tuple[Verdict, ...]
+    error: SystemError | None = None
+
+
+class ToolStarted(_Event, tag="tool_started"):
+    """An at_most_once call is about to run. Written before it does."""
+
+    turn: int
+    index: int
+
+
+class ToolReturned(_Event, tag="tool_returned"):
+    """A call's result."""
+
+    turn: int
+    index: int
+    result: ToolResult
+    duration: float = 0.0
+
+
+class TurnSettled(_Event, tag="turn_settled"):
+    """The answer was parsed and validated.
+
+    Accepted: `index` is the output call that carries it (None: the text), and `output` stands there only if
+    a validator changed it. Not accepted: `feedback` goes back to the model. `error`: nothing more can be done.
+    """
+
+    turn: int
+    accepted: bool
+    index: int | None = None
+    output: Any | UnsetType = UNSET
+    feedback: tuple[str, ...] = ()
+    repairs: tuple[str, ...] = ()
+    error: SystemError | None = None
+
+
+class StageMoved(_Event, tag="stage_moved"):
+    """Somebody moved the stage by hand."""
+
+    stage: Stage
+
+
+class SignalReceived(_Event, tag="signal_received"):
+    """A signal came."""
+
+    signal: Signal
+
+
+class TimePassed(_Event, tag="time_passed"):
+    """The deadline passed."""
+
+
+class Delivered(_Event, tag="delivered"):
+    """What had to happen at the end has happened (or could not: `error`)."""
+
+    error: SystemError | None = None
+
+
+class Ended(_Event, tag="ended"):
+    """The loop is over."""
+
+    outcome: Outcome
+    error: SystemError | None = None
+
+
+class Reopened(_Event, tag="reopened"):
+    """A failed loop is tried again, as another attempt."""
+
+    by: str = ""
+
+
+Event: TypeAlias = (
+    Started
+    | Forked
+    | Resumed
+    | Admitted
+    | TurnPrepared
+    | ModelAnswered
+    | ModelFailed
+    | CallsJudged
+    | ToolStarted
+    | ToolReturned
+    | TurnSettled
+    | StageMoved
+    | SignalReceived
+    | TimePassed
+    | Delivered
+    | Ended
+    | Reopened
+)

@@ -1,0 +1,118 @@
+"""What a run may use up. `None` is no limit; in a quota 0 is none. The first breach ends the run by name."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from flyball.core.errors import FlyballError, IterationLimit, QuotaExceeded, UsageLimitExceeded
+from flyball.core.usage import RunUsage
+
+
+class UsageLimits(Struct, frozen=True, omit_defaults=True):
+    """Soft limits: their breach raises UsageLimitExceeded."""
+
+    request_limit: int | None = 50
+    tool_calls_limit: int | None = None
+    input_tokens_limit: int | None = None
+    output_tokens_limit: int | None = None
+    total_tokens_limit: int | None = None
+
+    def has_token_limits(self) -> bool:
+        """Whether any limit is on tokens."""
+        return any(
+            limit is not None
+            for limit in (self.input_tokens_limit, self.output_tokens_limit, self.total_tokens_limit)
+        )
+
+    def check_before_request(self, usage: RunUsage) -> UsageLimitExceeded | None:
+        """The breach that one more model call would be."""
+        return _soft("request_limit", self.request_limit, usage.requests + 1)
+
+    def check_tokens(self, usage: RunUsage) -> UsageLimitExceeded | None:
+        """The breach in the tokens used so far."""
+        return (
+            _soft("input_tokens_limit", self.input_tokens_limit, usage.input_tokens)
+            or _soft("output_tokens_limit", self.output_tokens_limit, usage.output_tokens)
+            or _soft("total_tokens_limit", self.total_tokens_limit, usage.total_tokens)
+        )
+
+    def check_tool_calls(self, usage: RunUsage, more: int = 0) -> UsageLimitExceeded | None:
+        """The breach that `more` tool calls would be."""
+        return _soft("tool_calls_limit", self.tool_calls_limit, usage.tool_calls + more)
+
+
+class UsageQuota(Struct, frozen=True, omit_defaults=True):
+    """Hard limits: their breach raises QuotaExceeded. 0 is unlimited."""
+
+    max_requests: int = 0
+    max_total_tokens: int = 0
+    max_input_tokens: int = 0
+    max_output_tokens: int = 0
+
+    def check(self, usage: RunUsage, more_requests: int = 0) -> QuotaExceeded | None:
+        """The breach in what was used so far, with `more_requests` on top."""
+        return (
+            _hard("max_requests", self.max_requests, usage.requests + more_requests)
+            or _hard("max_total_tokens", self.max_total_tokens, usage.total_tokens)
+            or _hard("max_input_tokens", self.max_input_tokens, usage.input_tokens)
+            or _hard("max_output_tokens", self.max_output_tokens, usage.output_tokens)
+        )
+
+
+class Limits(Struct, frozen=True, omit_defaults=True):
+    """All limits of a run, each for itself.
+
+    An iteration is one model call with the handling of its tool calls. `timeout` is for the whole run, in
+    seconds. `repeated_calls` is how often the model may ask for the very same calls in a row (or go round
+    the same cycle of two or three) before that counts as a loop.
+    """
+
+    max_iterations: int | None = 20
+    usage: UsageLimits = UsageLimits()
+    quota: UsageQuota | None = None
+    timeout: float | None = None
+    repeated_calls: int | None = 5
+    calls_per_turn: int | None = 256
+    max_concurrency: int = 64
+    max_depth: int | None = None
+
+    def before_request(self, usage: RunUsage, iterations: int) -> FlyballError | None:
+        """What one more model call would break."""
+        if self.max_iterations is not None and iterations >= self.max_iterations:
+            return IterationLimit(
+                f"no answer after {iterations} iterations: the limit max_iterations is {self.max_iterations}",
+                limit="max_iterations",
+                allowed=self.max_iterations,
+            )
+        breach = self.usage.check_before_request(usage)
+        if breach is None and self.quota is not None:
+            return self.quota.check(usage, more_requests=1)
+        return breach
+
+    def after_answer(self, usage: RunUsage, calls: int) -> FlyballError | None:
+        """What the tokens so far break, or the calls that are asked for now."""
+        soft = self.usage
+        breach: FlyballError | None = soft.check_tokens(usage)
+        if breach is None and self.quota is not None:
+            breach = self.quota.check(usage)
+        if breach is None and calls:
+            breach = soft.check_tool_calls(usage, calls) or _soft(
+                "calls_per_turn", self.calls_per_turn, calls
+            )
+        return breach
+
+
+def _soft(name: str, allowed: int | None, used: int) -> UsageLimitExceeded | None:
+    if allowed is None or used <= allowed:
+        return None
+    return UsageLimitExceeded(
+        f"the limit {name} is {allowed}, and this would be {used}", limit=name, allowed=allowed, used=used
+    )
+
+
+def _hard(name: str, allowed: int, used: int) -> QuotaExceeded | None:
+    if not allowed or used <= allowed:
+        return None
+    return QuotaExceeded(
+        f"the quota {name} is {allowed}, and this would be {used}", limit=name, allowed=allowed, used=used
+    )

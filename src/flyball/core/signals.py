@@ -1,0 +1,40 @@
+"""What a person or a program may say to a running loop."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class SignalType(StrEnum):
+    """SemStreams' seven signals."""
+
+    CANCEL = "cancel"
+    """Stop at once."""
+    PAUSE = "pause"
+    """Pause at the next checkpoint: what runs may finish, nothing new starts."""
+    RESUME = "resume"
+    """Go on."""
+    APPROVE = "approve"
+    """Let the waiting tool call (or all of them) run."""
+    REJECT = "reject"
+    """Refuse it; the model reads the reason."""
+    FEEDBACK = "feedback"
+    """Say something to the model, without deciding anything."""
+    RETRY = "retry"
+    """Try a failed loop again."""
+
+
+class Signal(Struct, frozen=True, omit_defaults=True):
+    """One signal, with who sent it and why.
+
+    `id` makes it safe to send twice. `call_id` names the tool call that is approved or rejected; without it
+    all that wait are meant.
+    """
+
+    type: SignalType
+    id: str = ""
+    by: str = ""
+    text: str = ""
+    call_id: str | None = None

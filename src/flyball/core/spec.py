@@ -1,0 +1,78 @@
+"""A loop's policy, written down: all that decides how a loop goes and that is not code.
+
+A spec is recorded when the loop starts and holds for its whole life: on resume the recorded one wins.
+Functions, engines and dependencies are bindings; they are looked up by the names that stand here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from flyball.core.limits import Limits
+from flyball.core.settings import ModelSettings
+from flyball.core.tools import ToolChoice, ToolDefinition, ToolSpec
+
+
+class OutputMode(StrEnum):
+    """How the model is brought to give the output."""
+
+    TEXT = "text"
+    """The text is the output."""
+    TOOL = "tool"
+    """A synthetic tool carries the output."""
+    NATIVE = "native"
+    """The provider's own structured output."""
+    GRAMMAR = "grammar"
+    """The decoder is held to a grammar."""
+    PROMPTED = "prompted"
+    """The schema stands in the instructions, and the text is parsed."""
+
+
+
+
+class OutputSpec(Struct, frozen=True, omit_defaults=True):
+    """What counts as an answer.
+
+    `checked` says that an answer must be settled (parsed or validated by code) before it counts;
+    plain text without validators is not. `outer_key` is set where the type is no object and was wrapped.
+    """
+
+    mode: OutputMode = OutputMode.TEXT
+    schema: dict[str, Any] | None = None
+    grammar: str | None = None
+    tools: tuple[ToolDefinition, ...] = ()
+    allows_text: bool = True
+    checked: bool = False
+    outer_key: str | None = None
+    name: str = ""
+    description: str = ""
+    strict: bool | None = None
+    repair: bool = True
+
+
+TEXT_OUTPUT = OutputSpec()
+
+
+class LoopSpec(Struct, frozen=True, omit_defaults=True):
+    """Everything about an agent that a loop must remember.
+
+    The flags at the end say which effects are owed at all: what is not registered costs nothing.
+    """
+
+    agent: str = "agent"
+    model: str = ""
+    instructions: str = ""
+    tools: dict[str, ToolSpec] = {}
+    output: OutputSpec = TEXT_OUTPUT
+    settings: ModelSettings = ModelSettings()
+    tool_choice: ToolChoice | None = None
+    limits: Limits = Limits()
+    retries: int = 1
+    end_strategy: Literal["early", "exhaustive"] = "early"
+    admits: bool = False
+    prepares: bool = False
+    judges: bool = False
+    delivers: bool = False
