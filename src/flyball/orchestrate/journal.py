@@ -1,0 +1,91 @@
+"""Journal: where a loop's events are kept, and the one in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from flyball.core.errors import JournalConflict
+from flyball.core.events import Event
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Append-only lists of events, one a loop.
+
+    Guarantees: an append is all or nothing, and durable (as durable as the journal is) when it returns; it
+    happens only if the loop has exactly `expected` events, so of two writers one wins and the other gets
+    JournalConflict; what was appended is read back equal and in order; loops do not disturb each other.
+    `flyball.testing.conformance.JournalConformance` checks an implementation.
+    """
+
+    async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
+        """Append events to a loop that has `expected` events now; returns how many it has then.
+
+        Raises:
+            JournalConflict: the loop has another number of events. Nothing was written.
+            JournalFailure: it could not be written (a full disk, a lock). Nothing was written.
+        """
+        ...
+
+    async def read(self, loop_id: str, start: int = 0) -> list[Event]:
+        """The loop's events from number `start` on; none for an unknown loop.
+
+        Raises:
+            JournalTooNew, JournalCorrupt: they cannot be read.
+        """
+        ...
+
+    async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:
+        """Wait until the loop has more than `length` events; False if the time-out (seconds) came first."""
+        ...
+
+    async def loops(self) -> list[str]:
+        """The ids of all loops, the newest first."""
+        ...
+
+
+class MemoryJournal:
+    """A journal in memory: for runs that need not outlive their process, and for tests."""
+
+    __slots__ = ("_arrival", "_loops")
+
+    def __init__(self) -> None:
+        self._loops: dict[str, list[Event]] = {}
+        self._arrival: dict[str, asyncio.Event] = {}
+
+    async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
+        """See `Journal.append`."""
+        loop = self._loops.get(loop_id)
+        if loop is None:
+            loop = self._loops[loop_id] = []
+        if len(loop) != expected:
+            raise JournalConflict(
+                f"loop {loop_id!r} has {len(loop)} events, not {expected}: somebody else appended to it",
+                loop_id=loop_id,
+                expected=expected,
+                actual=len(loop),
+            )
+        loop.extend(events)
+        if self._arrival and (arrival := self._arrival.pop(loop_id, None)) is not None:
+            arrival.set()
+        return len(loop)
+
+    async def read(self, loop_id: str, start: int = 0) -> list[Event]:
+        """See `Journal.read`."""
+        return self._loops.get(loop_id, [])[start:]
+
+    async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:
+        """See `Journal.wait`."""
+        try:
+            async with asyncio.timeout(timeout):
+                while len(self._loops.get(loop_id, ())) <= length:
+                    await self._arrival.setdefault(loop_id, asyncio.Event()).wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def loops(self) -> list[str]:
+        """See `Journal.loops`."""
+        return list(reversed(self._loops))
