@@ -1,0 +1,13 @@
+"""Control: the machine of a loop, the driver that runs it, agents, and the system's door.
+
+    machine, state      what a loop owes, worked out from its events; pure
+    requests, facts     what a model call and a user's function are given, worked out from the state; pure
+    performers          how each effect is carried out
+    driver, streaming   the in-process driver
+    journal             where events are kept
+    config, bindings    an agent's configuration, and the code behind a loop's spec
+    agent, runs, result what users hold
+
+Rules: the machine has no I/O, no clock and no callback; the driver has no policy; whatever a user's code
+decides is an event.
+"""

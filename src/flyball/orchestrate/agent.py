@@ -1,0 +1,337 @@
+"""Agent: a model with tools, instructions and a typed output, ready to run.
+
+An agent is configuration and code, no state: it may run many times at once. What it is made of stands in one
+`AgentConfig`; the loop's policy (`LoopSpec`) and the code behind it (`Bindings`) are worked out from it once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from msgspec.structs import replace
+from typing_extensions import Unpack
+
+from flyball.core.context import DepsT, RunContext
+from flyball.core.encodable import NotEncodable, clean_text, to_json
+from flyball.core.errors import FlyballError, UserError
+from flyball.core.events import VERSION, Started
+from flyball.core.ids import new_id
+from flyball.core.limits import Limits
+from flyball.core.messages import Content, Message, Role, Text, user
+from flyball.core.settings import ModelSettings
+from flyball.core.spec import LoopSpec, OutputMode
+from flyball.core.tools import ToolChoice
+from flyball.inference.engine import Engine
+from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
+from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.config import AgentConfig, bind
+from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.history import check_history
+from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.options import RunOptions
+from flyball.orchestrate.result import OutputT, RunResult
+from flyball.orchestrate.runs import AgentRun, StreamedRun, result_of
+from flyball.tool.protocol import Tool
+
+F = TypeVar("F", bound=Callable[..., Any])
+_USER = Role.USER
+
+_overrides: ContextVar[dict[int, dict[str, Any]]] = ContextVar("flyball_overrides")
+
+
+class Agent(Generic[DepsT, OutputT]):
+    """An agent that gives an `OutputT`, with dependencies of type `DepsT`.
+
+    Args:
+        model: a model string (`"openai:gpt-5"`, `"local"`) or an engine.
+        output: the type of the output: `str`, a pydantic model, a dataclass, a TypedDict, any type.
+        tools: what the model may call: functions made by `@tool`, plain functions, or toolsets.
+        instructions: what the model is told first: text, or functions that give it when a run begins.
+        name: what the agent is called in journals and traces.
+        deps_type: the type of the runs' dependencies; only for type checkers.
+        settings: temperature, tokens and the like.
+        limits: what a run may use up.
+        retries: how often in a row the model may be asked again for an answer or a tool call it got wrong.
+        tool_choice: how free the model is to call tools.
+        end_strategy: `early` takes the first valid output and leaves other calls of that turn unrun;
+            `exhaustive` runs them first.
+        output_mode: how the output is got out of the model; by default what suits the type and the model.
+        validators: functions that look at an output, change it, or ask for another by raising ModelRetry.
+        approval: decides about calls to tools that need approval; without it they wait for a signal.
+        deliveries: functions that must run when a loop ends, also if it is resumed after a crash.
+    """
+
+    @overload
+    def __init__(
+        self: Agent[DepsT, str],
+        model: str | Engine | None = None,
+        *,
+        tools: Iterable[Any] = (),
+        instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
+        name: str = "agent",
+        deps_type: type[DepsT] = ...,
+        settings: ModelSettings = ...,
+        limits: Limits = ...,
+        retries: int = 1,
+        tool_choice: ToolChoice | None = None,
+        end_strategy: Literal["early", "exhaustive"] = "early",
+        output_mode: OutputMode | str | None = None,
+        grammar: str | None = None,
+        validators: Sequence[Validator] = (),
+        approval: Approval | None = None,
+        deliveries: Sequence[Delivery] = (),
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        model: str | Engine | None = None,
+        *,
+        output: type[OutputT],
+        tools: Iterable[Any] = (),
+        instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
+        name: str = "agent",
+        deps_type: type[DepsT] = ...,
+        settings: ModelSettings = ...,
+        limits: Limits = ...,
+        retries: int = 1,
+        tool_choice: ToolChoice | None = None,
+        end_strategy: Literal["early", "exhaustive"] = "early",
+        output_mode: OutputMode | str | None = None,
+        grammar: str | None = None,
+        validators: Sequence[Validator] = (),
+        approval: Approval | None = None,
+        deliveries: Sequence[Delivery] = (),
+    ) -> None: ...
+    def __init__(self, model: str | Engine | None = None, **given: Any) -> None:
+        given.pop("deps_type", None)
+        self.config = AgentConfig.of(model=model, **given)
+        self._bindings: Bindings | None = None
+
+    # Running
+
+    async def run(
+        self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
+    ) -> RunResult[OutputT]:
+        """Run to the end and give the result.
+
+        Raises:
+            FlyballError: the run failed or was cancelled; `partial` holds what it had reached.
+        """
+        drive = await self._begin(prompt, options)
+        await drive.run()
+        return result_of(drive)
+
+    def run_sync(
+        self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
+    ) -> RunResult[OutputT]:
+        """`run`, for code that is not async.
+
+        Raises:
+            UserError: called where an event loop runs already: use `await agent.run(...)` there.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.run(prompt, **options))
+        raise UserError("run_sync was called inside a running event loop: use `await agent.run(...)` there")
+
+    @asynccontextmanager
+    async def run_stream(
+        self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
+    ) -> AsyncIterator[StreamedRun[OutputT]]:
+        """Run while the model's answers are streamed: as text, or as stream events."""
+        drive = await self._begin(prompt, options)
+        try:
+            yield StreamedRun(drive)
+        finally:
+            drive.close()
+
+    @asynccontextmanager
+    async def iter(
+        self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
+    ) -> AsyncIterator[AgentRun[OutputT]]:
+        """Run step by step: a step is one model call with the handling of its tool calls."""
+        drive = await self._begin(prompt, options)
+        try:
+            yield AgentRun(drive)
+        finally:
+            drive.close()
+
+    async def run_batch(
+        self,
+        prompts: Iterable[Content],
+        *,
+        concurrency: int = 16,
+        **options: Unpack[RunOptions[DepsT]],
+    ) -> list[RunResult[OutputT] | FlyballError]:
+        """Run many prompts at once; results in their order, a failed one as its error.
+
+        Raises:
+            UserError: with a `loop_id`: each prompt is a loop of its own.
+        """
+        if "loop_id" in options:
+            raise UserError("run_batch makes a loop for each prompt: leave loop_id out")
+        if concurrency < 1:
+            raise UserError(f"concurrency must be at least 1, not {concurrency}")
+        room = asyncio.Semaphore(concurrency)
+
+        async def one(prompt: Content) -> RunResult[OutputT] | FlyballError:
+            async with room:
+                try:
+                    return await self.run(prompt, **options)
+                except FlyballError as error:
+                    return error
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(prompt)) for prompt in prompts]
+        return [task.result() for task in tasks]
+
+    async def resume(
+        self, loop_id: str, journal: Journal, *, deps: DepsT | None = None
+    ) -> RunResult[OutputT]:
+        """Go on with a recorded loop, by its recorded spec; a finished one gives its result again.
+
+        Raises:
+            LoopNotFound: the journal holds no such loop.
+        """
+        drive = await Drive.take_over(self._bound({"deps": deps}), journal, loop_id)
+        await drive.run()
+        return result_of(drive)
+
+    # Variations
+
+    def clone(self, **changes: Any) -> Agent[Any, Any]:
+        """Another agent that differs in what is named here; this one stays as it is."""
+        other: Agent[Any, Any] = object.__new__(type(self))
+        other.config = self.config.changed(**changes)
+        other._bindings = None
+        return other
+
+    @contextmanager
+    def override(self, **changes: Any):  # noqa: ANN201
+        """Within this block (and the tasks begun in it) the agent has another model, tools, deps, ...
+
+        Meant for tests: `with agent.override(model=ScriptedEngine("hi")): ...`
+        """
+        token = _overrides.set({**_overrides.get({}), id(self): changes})
+        try:
+            yield
+        finally:
+            _overrides.reset(token)
+
+    # Registering
+
+    @overload
+    def tool(self, function: F) -> F: ...
+    @overload
+    def tool(self, **options: Any) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, **options: Any) -> Any:
+        """Give the agent a tool: `@agent.tool` or `@agent.tool(timeout=5)`."""
+        from flyball.tool.decorator import tool
+
+        def register(function: Any) -> Any:
+            made = tool(**options)(function) if options else tool(function)
+            self._configure(tools=(*self.config.tools, made))
+            return made
+
+        return register if function is None else register(function)
+
+    def instructions(self, function: F) -> F:
+        """Give the agent a prompt function: called when a run begins, its text joins the instructions."""
+        self._configure(instructions=(*self.config.instructions, function))
+        return function
+
+    def output_validator(self, function: F) -> F:
+        """Give the agent an output validator: `(ctx, output)`, returns the output or raises ModelRetry."""
+        self._configure(validators=(*self.config.validators, function))
+        return function
+
+    def _configure(self, **changes: Any) -> None:
+        self.config = self.config.changed(**changes)
+        self._bindings = None
+
+    # Behind it
+
+    @property
+    def spec(self) -> LoopSpec:
+        """The policy that its loops record."""
+        return self._bound({}).spec
+
+    async def _begin(self, prompt: Content | None, options: Any) -> Drive:
+        bindings = self._bound(options)
+        clock = options.get("clock", SYSTEM_CLOCK) if options else SYSTEM_CLOCK
+        if type(prompt) is str and prompt.isascii() and prompt:
+            message: Message | None = Message(_USER, (Text(prompt),))
+        else:
+            message = _prompt(prompt)
+        if not options:
+            journal: Journal = MemoryJournal()
+            started = Started(clock.now(), VERSION, new_id(), bindings.spec, message)
+        else:
+            given = options.get("journal")
+            journal = MemoryJournal() if given is None else given
+            started = _started(bindings.spec, message, options, clock.now())
+        if message is None and not started.history:
+            raise UserError("there is nothing to run: give a prompt, or messages")
+        return await Drive.begin(bindings, journal, started, clock)
+
+    def _bound(self, options: Any) -> Bindings:
+        bindings = self._bindings
+        if bindings is None:
+            bindings = self._bindings = bind(self.config)
+        if options or _overrides.get(None) is not None:
+            return self._bound_otherwise(bindings, options)
+        return bindings
+
+    def _bound_otherwise(self, bindings: Bindings, options: Any) -> Bindings:
+        changes = _overrides.get({}).get(id(self), {})
+        config, deps = self.config, options.get("deps")
+        if changes:
+            config = config.changed(**{key: value for key, value in changes.items() if key != "deps"})
+            deps = changes.get("deps", deps)
+        config = config.for_run(options)
+        if config is self.config and deps is None:
+            return bindings
+        return bind(config, deps)
+
+
+def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -> Started:
+    history = tuple(options.get("messages") or ())
+    if history:
+        check_history(history)
+    metadata = options.get("metadata")
+    if metadata is not None:
+        try:
+            metadata = to_json(metadata)
+        except NotEncodable as error:
+            raise UserError(f"metadata must be JSON: {error}") from error
+    from flyball.core.correlation import Correlation
+
+    loop_id = options.get("loop_id")
+    if loop_id is not None and (not loop_id or not isinstance(loop_id, str)):
+        raise UserError(f"loop_id must be a text that is not empty, not {loop_id!r}")
+    return Started(
+        now,
+        VERSION,
+        loop_id or new_id(),
+        spec,
+        prompt,
+        history,
+        options.get("correlation") or Correlation(),
+        metadata,
+    )
+
+
+def _prompt(prompt: Content | None) -> Message | None:
+    if prompt is None:
+        return None
+    if isinstance(prompt, str):
+        return user(clean_text(prompt))
+    return user(prompt)
+
+
+__all__ = ["Agent", "AgentRun", "Drive", "RunContext", "StreamedRun", "Tool"]

@@ -1,0 +1,69 @@
+"""Bindings: the code behind a spec. What cannot be written down is looked up here, by the spec's names."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from flyball.core.context import RunContext
+from flyball.core.events import Outcome
+from flyball.core.messages import ToolCall
+from flyball.core.spec import LoopSpec
+from flyball.inference.engine import Engine
+from flyball.orchestrate.output import OutputReader
+from flyball.orchestrate.requests import RequestParts, request_parts
+from flyball.tool.protocol import Tool
+
+PromptFunction: TypeAlias = Callable[[RunContext[Any]], "str | Awaitable[str]"]
+"""Gives instructions when a run begins."""
+Validator: TypeAlias = Callable[[RunContext[Any], Any], Any]
+"""Looks at an output: returns it (or a changed one), or raises ModelRetry with what to put right."""
+Approval: TypeAlias = Callable[[RunContext[Any], ToolCall], "bool | str | Awaitable[bool | str]"]
+"""Decides about a call: True, False, or the reason why not."""
+Delivery: TypeAlias = Callable[[RunContext[Any], Outcome, Any], "None | Awaitable[None]"]
+"""Runs once a loop's outcome is decided, at least once also after a crash: (context, outcome, output)."""
+
+
+class Bindings:
+    """Everything that a loop under a spec needs and that is code: never recorded, never sent."""
+
+    __slots__ = (
+        "approval",
+        "deliveries",
+        "deps",
+        "engine",
+        "output",
+        "parts",
+        "prompt_functions",
+        "spec",
+        "tools",
+        "validators",
+    )
+
+    def __init__(
+        self,
+        spec: LoopSpec,
+        engine: Engine,
+        tools: Mapping[str, Tool],
+        output: OutputReader,
+        *,
+        prompt_functions: tuple[PromptFunction, ...] = (),
+        validators: tuple[Validator, ...] = (),
+        approval: Approval | None = None,
+        deliveries: tuple[Delivery, ...] = (),
+        deps: Any = None,
+    ) -> None:
+        self.spec = spec
+        self.engine = engine
+        self.tools = tools
+        self.output = output
+        self.prompt_functions = prompt_functions
+        self.validators = validators
+        self.approval = approval
+        self.deliveries = deliveries
+        self.deps = deps
+        self.parts = request_parts(spec)
+
+    def parts_for(self, spec: LoopSpec) -> RequestParts:
+        """What all requests under a spec share; the recorded spec of a resumed loop may be another."""
+        return self.parts if spec is self.spec else request_parts(spec)

@@ -1,0 +1,191 @@
+"""What an agent is made of, as one object, and how a loop's spec and bindings follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from flyball.core.errors import UserError
+from flyball.core.limits import Limits
+from flyball.core.settings import ModelSettings
+from flyball.core.spec import LoopSpec, OutputMode
+from flyball.core.tools import ToolChoice
+from flyball.inference.engine import Engine
+from flyball.inference.profile import profile_for
+from flyball.inference.registry import resolve_engine
+from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
+from flyball.orchestrate.output import OutputReader, output_spec, prompted_instructions
+from flyball.tool.decorator import as_tool
+from flyball.tool.protocol import Tool
+from flyball.tool.toolset import Toolset
+
+
+class AgentConfig(Struct, frozen=True):
+    """Everything an agent was told. See `Agent` for what each means."""
+
+    model: str | Engine | None = None
+    output: Any = str
+    tools: tuple[Tool, ...] = ()
+    instructions: tuple[str | PromptFunction, ...] = ()
+    name: str = "agent"
+    settings: ModelSettings = ModelSettings()
+    limits: Limits = Limits()
+    retries: int = 1
+    tool_choice: ToolChoice | None = None
+    end_strategy: Literal["early", "exhaustive"] = "early"
+    output_mode: OutputMode | None = None
+    grammar: str | None = None
+    validators: tuple[Validator, ...] = ()
+    approval: Approval | None = None
+    deliveries: tuple[Delivery, ...] = ()
+
+    @classmethod
+    def of(cls, **given: Any) -> AgentConfig:
+        """A config from what a user passed, checked and brought into shape.
+
+        Raises:
+            UserError: an option that does not exist or cannot be.
+        """
+        return AgentConfig().changed(**given)
+
+    def changed(self, **changes: Any) -> AgentConfig:
+        """This config with changes.
+
+        Raises:
+            UserError: an option that does not exist or cannot be.
+        """
+        known = AgentConfig.__struct_fields__
+        for name in changes:
+            if name not in known:
+                raise UserError(f"an agent has no option {name!r}; it has {', '.join(known)}")
+        shaped = {name: _SHAPE[name](value) if name in _SHAPE else value for name, value in changes.items()}
+        config = replace(self, **shaped)
+        if config.retries < 0:
+            raise UserError(f"retries cannot be negative: {config.retries}")
+        return config
+
+    def for_run(self, options: Mapping[str, Any]) -> AgentConfig:
+        """This config as one run's options have it; the same object where they change nothing."""
+        changes: dict[str, Any] = {}
+        for name in ("model", "limits", "tool_choice"):
+            if options.get(name) is not None:
+                changes[name] = options[name]
+        if (settings := options.get("settings")) is not None:
+            changes["settings"] = settings.over(self.settings)
+        limits: Limits = changes.get("limits", self.limits)
+        if (usage := options.get("usage_limits")) is not None:
+            changes["limits"] = limits = replace(limits, usage=usage)
+        if (timeout := options.get("timeout")) is not None:
+            if timeout <= 0:
+                raise UserError(f"the time-out must be positive, not {timeout!r}")
+            changes["limits"] = replace(limits, timeout=float(timeout))
+        if (names := options.get("tools")) is not None:
+            changes["tools"] = _only(self.tools, names)
+        return replace(self, **changes) if changes else self
+
+
+def bind(config: AgentConfig, deps: Any = None) -> Bindings:
+    """Work out the spec and find the code behind it.
+
+    Raises:
+        ConfigurationFailure: the model, a tool or the output type cannot be used.
+    """
+    engine = resolve_engine(config.model)
+    tools: dict[str, Tool] = {}
+    for tool in config.tools:
+        name = tool.spec.definition.name
+        if name in tools:
+            raise UserError(f"two tools are called {name!r}: rename one, or prefix a toolset")
+        tools[name] = tool
+    output = output_spec(
+        config.output,
+        config.output_mode,
+        default_mode=profile_for(engine).default_output_mode,
+        validated=bool(config.validators),
+        grammar=config.grammar,
+    )
+    clash = [definition.name for definition in output.tools if definition.name in tools]
+    if clash:
+        raise UserError(f"the tool name {clash[0]!r} is taken by the output: rename the tool")
+    texts = [text for text in config.instructions if isinstance(text, str)]
+    if output.mode is OutputMode.PROMPTED:
+        texts.append(prompted_instructions(output))
+    functions = tuple([function for function in config.instructions if not isinstance(function, str)])
+    specs = {name: tool.spec for name, tool in tools.items()}
+    spec = LoopSpec(
+        agent=config.name,
+        model=config.model if isinstance(config.model, str) else engine.model_info().name,
+        instructions="\n\n".join(texts),
+        tools=specs,
+        output=output,
+        settings=config.settings,
+        tool_choice=config.tool_choice,
+        limits=config.limits,
+        retries=config.retries,
+        end_strategy=config.end_strategy,
+        admits=bool(functions),
+        prepares=any(spec.checks_availability for spec in specs.values()),
+        judges=config.approval is not None,
+        delivers=bool(config.deliveries),
+    )
+    return Bindings(
+        spec,
+        engine,
+        tools,
+        OutputReader(config.output, output),
+        prompt_functions=functions,
+        validators=config.validators,
+        approval=config.approval,
+        deliveries=config.deliveries,
+        deps=deps,
+    )
+
+
+def _tools(given: Iterable[Any]) -> tuple[Tool, ...]:
+    tools: list[Tool] = []
+    for item in given:
+        tools.extend(item.tools if isinstance(item, Toolset) else (as_tool(item),))
+    return tuple(tools)
+
+
+def _only(tools: tuple[Tool, ...], names: Iterable[str]) -> tuple[Tool, ...]:
+    wanted = set(names)
+    known = {tool.spec.definition.name for tool in tools}
+    if unknown := sorted(wanted - known):
+        raise UserError(f"there is no tool {unknown[0]!r}; there are: {', '.join(sorted(known)) or 'none'}")
+    return tuple([tool for tool in tools if tool.spec.definition.name in wanted])
+
+
+def _instructions(given: Any) -> tuple[str | PromptFunction, ...]:
+    if isinstance(given, str):
+        return (given,) if given else ()
+    return (given,) if callable(given) else tuple(given)
+
+
+def _mode(given: Any) -> OutputMode | None:
+    if given is None:
+        return None
+    try:
+        return OutputMode(given)
+    except ValueError:
+        modes = ", ".join(OutputMode)
+        raise UserError(f"there is no output mode {given!r}; there are {modes}") from None
+
+
+def _end_strategy(given: Any) -> Any:
+    if given not in ("early", "exhaustive"):
+        raise UserError(f"end_strategy is 'early' or 'exhaustive', not {given!r}")
+    return given
+
+
+_SHAPE: dict[str, Any] = {
+    "tools": _tools,
+    "instructions": _instructions,
+    "output_mode": _mode,
+    "end_strategy": _end_strategy,
+    "validators": tuple,
+    "deliveries": tuple,
+}

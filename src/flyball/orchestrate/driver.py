@@ -1,0 +1,408 @@
+"""The in-process driver: runs what a loop owes, on asyncio, and records what comes back.
+
+It has no policy. It asks the machine what is owed, does it, and appends the answer; what runs and is owed no
+longer is cancelled. Three habits keep it cheap and safe:
+
+- An effect that is alone is awaited in place; only effects that run beside each other get a task each.
+- What led to an effect is durable before the effect touches the world: events are flushed to the journal
+  before a model call, a tool call or a user's function begins, and before a caller is told anything.
+- Signals and the deadline are folded as they come. If what runs is then owed no longer, it is interrupted,
+  the way `asyncio.timeout` does it: by a cancellation that does not leave the driver.
+
+Cancelling the task that drives is not a signal: it leaves the journal as it stands, and `resume` goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NoReturn
+
+from flyball.core.clock import Clock, Timer
+from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
+from flyball.core.errors import JournalConflict, LoopMismatch, LoopNotFound, LoopTakenOver
+from flyball.core.events import (
+    VERSION,
+    Ended,
+    Event,
+    Outcome,
+    Resumed,
+    SignalReceived,
+    Started,
+    TimePassed,
+    ToolStarted,
+)
+from flyball.core.signals import Signal
+from flyball.orchestrate import performers
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.facts import call_facts
+from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.machine import accepts, apply, fold, owed, start
+from flyball.orchestrate.requests import RequestParts, request_of
+from flyball.orchestrate.state import State
+
+UNREAD: Any = object()
+"""Stands for an output that has not been read from the state yet."""
+
+
+class Drive:
+    """One loop, driven in this process. Made by `begin` or `take_over`, used by one task at a time."""
+
+    __slots__ = (
+        "_flushed",
+        "_flushing",
+        "_timer",
+        "_wake",
+        "bindings",
+        "clock",
+        "effect",
+        "interrupted",
+        "journal",
+        "length",
+        "loop_id",
+        "output",
+        "parts",
+        "pending",
+        "state",
+        "task",
+    )
+
+    def __init__(
+        self, bindings: Bindings, journal: Journal, state: State, length: int, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self.bindings = bindings
+        self.journal = journal
+        self.state = state
+        self.loop_id = state.loop_id
+        self.length = length
+        self.clock = clock
+        self.output: Any = UNREAD
+        self.parts: RequestParts = bindings.parts_for(state.spec)
+        self.pending: list[Event] = []
+        self._flushing = False
+        self._flushed: asyncio.Event | None = None
+        self.effect: Effect | None = None
+        self.task: asyncio.Task[Any] | None = None
+        self.interrupted = False
+        self._wake: asyncio.Future[None] | None = None
+        self._timer: Timer | None = None
+
+    # Beginning
+
+    @classmethod
+    async def begin(
+        cls, bindings: Bindings, journal: Journal, started: Started, clock: Clock = SYSTEM_CLOCK
+    ) -> Drive:
+        """Begin a loop, or go on with the one that has this id already.
+
+        Raises:
+            LoopMismatch: the id belongs to a loop with another prompt, history or spec.
+        """
+        try:
+            length = await journal.append(started.loop_id, (started,), 0)
+        except JournalConflict:
+            return await cls.take_over(bindings, journal, started.loop_id, clock, started)
+        return cls(bindings, journal, start(started), length, clock)
+
+    @classmethod
+    async def take_over(
+        cls,
+        bindings: Bindings,
+        journal: Journal,
+        loop_id: str,
+        clock: Clock = SYSTEM_CLOCK,
+        wanted: Started | None = None,
+    ) -> Drive:
+        """Go on with a recorded loop. A driver that still works on it is fenced off.
+
+        Raises:
+            LoopNotFound: the journal holds no such loop.
+            LoopMismatch: the loop is another one than the `wanted` one.
+            LoopTakenOver: another driver took it over at the same moment.
+        """
+        events = await journal.read(loop_id)
+        if not events:
+            raise LoopNotFound(f"there is no loop {loop_id!r} in the journal", loop_id=loop_id)
+        state = fold(events, f"loop {loop_id}")
+        if wanted is not None:
+            _check_same(events[0], wanted)
+        drive = cls(bindings, journal, state, len(events), clock)
+        if state.at != "done":
+            drive.take(Resumed(clock.now(), VERSION, state.epoch + 1))
+            await drive.flush()
+        return drive
+
+    # Running
+
+    @property
+    def done(self) -> bool:
+        """Whether the loop is over."""
+        return self.state.at == "done"
+
+    async def run(self) -> None:
+        """Run to the end."""
+        try:
+            while self.state.at != "done":
+                await self.advance()
+            if self.pending:
+                await self.flush()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the timer. The loop stays as it is recorded."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def advance(self) -> None:
+        """Do what is owed next. What came of it is folded, and durable before anything else happens."""
+        effects = owed(self.state)
+        if self.state.deadline is not None:
+            self._set_timer(effects)
+        if len(effects) != 1 or type(effects[0]) is Wait:
+            await self._together(effects)
+            return
+        effect = effects[0]
+        if type(effect) is End:
+            self.take(Ended(self.clock.now(), effect.outcome, effect.error))
+            return
+        if self.pending:
+            state = self.state
+            await self.flush()
+            if self.state is not state:
+                return  # something else was appended meanwhile: ask again what is owed
+        event = await self._alone(effect)
+        if event is not None:
+            self.take(event)
+
+    async def next_inference(self) -> Infer | None:
+        """Do what is owed, unless that is a model call alone: then it is given back for the caller to make."""
+        effects = owed(self.state)
+        if self.state.deadline is not None:
+            self._set_timer(effects)
+        effect = effects[0] if len(effects) == 1 else None
+        if type(effect) is not Infer:
+            await self.advance()
+            return None
+        state = self.state
+        await self.flush()
+        return effect if self.state is state else None
+
+    async def _alone(self, effect: Effect) -> Event | None:
+        """Perform one effect in place; None if it was interrupted because it is owed no longer."""
+        task = self.task = asyncio.current_task()
+        assert task is not None
+        self.effect = effect
+        before = task.cancelling()
+        try:
+            return await self.perform(effect)
+        except asyncio.CancelledError:
+            if self.interrupted and task.uncancel() <= before:
+                return None
+            raise
+        finally:
+            self.effect = self.task = None
+            self.interrupted = False
+
+    async def _together(self, effects: list[Effect]) -> None:
+        """Perform effects beside each other, until only one is owed that is no wait, or nothing."""
+        running: dict[str, asyncio.Future[Event | None]] = {}
+        watch: asyncio.Future[bool] | None = None
+        try:
+            while len(effects) > 1 or running or (effects and type(effects[0]) is Wait):
+                wanted = {effect.id: effect for effect in effects if type(effect) is not Wait}
+                for name in [name for name in running if name not in wanted]:
+                    await _stopped(running.pop(name))
+                if self.pending:
+                    await self.flush()
+                for name, effect in wanted.items():
+                    if name not in running:
+                        running[name] = asyncio.ensure_future(self.perform(effect))
+                if watch is None and not running:
+                    watch = asyncio.ensure_future(self.journal.wait(self.loop_id, self.length))
+                self._wake = asyncio.get_running_loop().create_future()
+                waiting = [self._wake, *running.values(), *([watch] if watch is not None else [])]
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if watch is not None and watch.done():
+                    watch = None
+                    await self._catch_up()
+                for name in [name for name, task in running.items() if task.done()]:
+                    event = running.pop(name).result()
+                    if event is not None:
+                        self.take(event)
+                effects = owed(self.state)
+                if self.state.deadline is not None:
+                    self._set_timer(effects)
+        finally:
+            self._wake = None
+            for task in (*running.values(), *([watch] if watch is not None else [])):
+                await _stopped(task)
+
+    def _set_timer(self, effects: list[Effect]) -> None:
+        """Take the wait for the deadline out of the effects: a timer serves it, not a task."""
+        last = effects[-1] if effects else None
+        if isinstance(last, Wait) and last.until is not None:
+            effects.pop()
+            if self._timer is None:
+                self._timer = self.clock.call_at(last.until, self._time_passed)
+
+    # Effects
+
+    async def perform(self, effect: Effect) -> Event | None:
+        """Carry out one effect and give the event that answers it."""
+        kind = type(effect)
+        now = self.clock.now
+        bindings = self.bindings
+        if kind is Infer:
+            request = request_of(self.state, effect, self.parts)  # pyright: ignore[reportArgumentType]
+            return await performers.infer(bindings.engine, request, self.state.turn, now)
+        if kind is Execute:
+            return await self._execute(effect)  # pyright: ignore[reportArgumentType]
+        deps = bindings.deps
+        if isinstance(effect, Settle):
+            event, self.output = await performers.settle(self.state, bindings, deps, now)
+            if not event.accepted:
+                self.output = UNREAD
+            return event
+        if isinstance(effect, Prepare):
+            return await performers.prepare(self.state, bindings, deps, now)
+        if isinstance(effect, Admit):
+            return await performers.admit(self.state, bindings, deps, now)
+        if isinstance(effect, Judge):
+            return await performers.judge(self.state, effect.indices, bindings, deps, now)
+        if isinstance(effect, Deliver):
+            return await performers.deliver(self.state, bindings, self.read_output(), deps, now)
+        raise AssertionError(f"not an effect to perform: {effect!r}")
+
+    async def _execute(self, effect: Execute) -> Event | None:
+        if effect.once:
+            started = ToolStarted(self.clock.now(), effect.turn, effect.index)
+            if not self.take(started):
+                return None
+            await self.flush()
+            if not any(other.id == effect.id for other in owed(self.state)):
+                return None
+        state = self.state
+        call = state.calls[effect.index]
+        if state.arguments is not None and effect.index in state.arguments:
+            from msgspec.structs import replace
+
+            call = replace(call, args_json=state.arguments[effect.index])
+        tool = self.bindings.tools.get(call.name)
+        facts = call_facts(state, effect) if tool is not None and tool.wants_context else None
+        return await performers.call_tool(
+            tool, call, effect.turn, effect.index, self.bindings.deps, facts, self.clock.now
+        )
+
+    def read_output(self) -> Any:
+        """The output of a loop that ended well; None of any other."""
+        if self.output is UNREAD:
+            well = self.state.outcome is Outcome.SUCCESS
+            self.output = self.bindings.output.of(self.state) if well else None
+        return self.output
+
+    # Signals and time
+
+    async def signal(self, signal: Signal) -> bool:
+        """Take a signal; durable when this returns. False if it does not fit (too late, or doubled)."""
+        taken = self.take(SignalReceived(self.clock.now(), signal))
+        if taken:
+            await self.flush()
+            self._stir()
+        return taken
+
+    def _time_passed(self) -> None:
+        if self.take(TimePassed(self.clock.now())):
+            self._stir()
+
+    def _stir(self) -> None:
+        """Make the driver look again: wake it if it waits, interrupt what it runs if that is owed no longer."""
+        if self._wake is not None:
+            if not self._wake.done():
+                self._wake.set_result(None)
+        elif self.effect is not None and not self.interrupted:
+            current = self.effect.id
+            if not any(effect.id == current for effect in owed(self.state)):
+                self.interrupted = True
+                if self.task is not None:
+                    self.task.cancel()
+
+    # The journal
+
+    def take(self, event: Event) -> bool:
+        """Fold an event, if it fits here; `flush` makes it durable."""
+        if not accepts(self.state, event):
+            return False
+        apply(self.state, event)
+        self.pending.append(event)
+        return True
+
+    async def flush(self) -> None:
+        """Make durable what has been folded.
+
+        Raises:
+            LoopTakenOver: another driver has resumed the loop.
+            JournalFailure: it could not be written.
+        """
+        while self.pending:
+            if self._flushing:
+                if self._flushed is None:
+                    self._flushed = asyncio.Event()
+                await self._flushed.wait()
+                continue
+            batch, self.pending = self.pending, []
+            self._flushing = True
+            try:
+                self.length = await self.journal.append(self.loop_id, batch, self.length)
+            except JournalConflict:
+                await self._catch_up(batch)
+            finally:
+                self._flushing = False
+                if self._flushed is not None:
+                    self._flushed.set()
+                    self._flushed = None
+
+    async def _catch_up(self, unwritten: list[Event] | None = None) -> None:
+        """Somebody else appended: take in what it was, and fold again what could not be written."""
+        events = await self.journal.read(self.loop_id)
+        if any(isinstance(event, Resumed) for event in events[self.length :]):
+            self._taken_over()
+        mine = [*(unwritten or ()), *self.pending]
+        if len(events) == self.length:
+            return
+        self.state = fold(events, f"loop {self.loop_id}")
+        self.length = len(events)
+        self.pending = []
+        for event in mine:
+            self.take(event)
+
+    def _taken_over(self) -> NoReturn:
+        raise LoopTakenOver(
+            f"another driver has resumed loop {self.loop_id!r}; this one has stopped",
+            loop_id=self.loop_id,
+        )
+
+
+async def _stopped(task: asyncio.Future[Any]) -> None:
+    """Cancel a task and wait until it has ended, however it ends: nobody wants its answer any more."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()
+
+
+def _check_same(first: Event, wanted: Started) -> None:
+    assert isinstance(first, Started)
+    differs = [
+        name
+        for name in ("prompt", "history", "spec", "metadata")
+        if getattr(first, name) != getattr(wanted, name)
+    ]
+    if differs:
+        raise LoopMismatch(
+            f"loop {wanted.loop_id!r} exists with another {' and '.join(differs)}: "
+            "choose another loop_id, or go on with the recorded one by resume()",
+            loop_id=wanted.loop_id,
+            differs=differs,
+        )

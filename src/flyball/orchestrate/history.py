@@ -1,0 +1,57 @@
+"""Histories that every provider takes: what that means, checked where one comes in from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flyball.core.errors import InvalidMessage
+from flyball.core.messages import Message, Role, ToolCall, ToolResult
+
+
+def check_history(history: Sequence[Message], *, complete: bool = False) -> None:
+    """Check that a history is valid: one leading system message at most, no empty message, every call
+    answered exactly once by the message that follows, nobody speaking twice in a row.
+
+    Args:
+        history: the messages.
+        complete: whether it is about to be sent, and so must end with what the model can answer.
+
+    Raises:
+        InvalidMessage: with the number of the message that does not fit, and why.
+    """
+    before: Role | None = None
+    calls: tuple[str, ...] = ()
+    for number, message in enumerate(history):
+        role = message.role
+        wrong = None
+        if not message.parts:
+            wrong = "it is empty"
+        elif calls and role is not Role.TOOL:
+            wrong = f"the tool calls before it are not answered: {', '.join(calls)}"
+        elif role not in _AFTER[before]:
+            wrong = f"a {role} message cannot follow {f'a {before} message' if before else 'nothing'}"
+        elif role is Role.TOOL:
+            answered = tuple([part.call_id for part in message.parts if type(part) is ToolResult])
+            if sorted(answered) != sorted(calls):
+                wrong = f"it answers {list(answered)}, but the calls before it are {list(calls)}"
+        if wrong is not None:
+            raise InvalidMessage(f"message {number} of the history ({role}) is not valid: {wrong}", number=number)
+        calls = ()
+        if role is Role.ASSISTANT:
+            calls = tuple([part.id for part in message.parts if type(part) is ToolCall])
+            if len(set(calls)) != len(calls):
+                raise InvalidMessage(f"message {number} of the history has doubled call ids: {list(calls)}")
+        before = role
+    if calls:
+        raise InvalidMessage(f"the history ends with unanswered tool calls: {', '.join(calls)}")
+    if complete and before not in (Role.USER, Role.TOOL):
+        raise InvalidMessage(f"a history that is sent ends with a user's or a tool's message, not with {before}")
+
+
+_AFTER: dict[Role | None, tuple[Role, ...]] = {
+    None: (Role.SYSTEM, Role.USER),
+    Role.SYSTEM: (Role.USER,),
+    Role.USER: (Role.ASSISTANT,),
+    Role.ASSISTANT: (Role.USER, Role.TOOL),
+    Role.TOOL: (Role.USER, Role.ASSISTANT),
+}

@@ -1,0 +1,49 @@
+"""What may be chosen for one run: laid over what the agent was made with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypedDict
+
+from flyball.core.clock import Clock
+from flyball.core.context import DepsT
+from flyball.core.correlation import Correlation
+from flyball.core.limits import Limits, UsageLimits
+from flyball.core.messages import Message
+from flyball.core.settings import ModelSettings
+from flyball.core.tools import ToolChoice
+from flyball.inference.engine import Engine
+from flyball.orchestrate.journal import Journal
+
+
+class RunOptions(TypedDict, Generic[DepsT], total=False):
+    """Options of a single run. All are optional."""
+
+    deps: DepsT
+    """What the run's tools, prompt functions and validators get as `ctx.deps`."""
+    messages: Sequence[Message]
+    """The conversation so far, such as an earlier result's `messages`."""
+    model: str | Engine
+    """Another model than the agent's."""
+    settings: ModelSettings
+    """Laid over the agent's settings."""
+    limits: Limits
+    """In the place of the agent's limits."""
+    usage_limits: UsageLimits
+    """In the place of the soft limits only."""
+    timeout: float
+    """Seconds for the whole run; then it ends with CANCELLED_TIMEOUT."""
+    tool_choice: ToolChoice
+    """In the place of the agent's choice."""
+    tools: Sequence[str]
+    """The names of the tools that this run may use; without it, all of the agent's."""
+    metadata: dict[str, Any]
+    """Domain context, handed to every tool call. Must be JSON."""
+    correlation: Correlation
+    """Ids from outside that this run goes on with."""
+    journal: Journal
+    """Where the run is recorded; without it, in memory."""
+    loop_id: str
+    """The loop's id. If the journal holds it already, the run goes on where it stopped."""
+    clock: Clock
+    """Where time comes from."""

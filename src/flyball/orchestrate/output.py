@@ -1,0 +1,193 @@
+"""Output: what an agent should give, as a spec for the loop and as a reader for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import UNSET
+
+from flyball.core.errors import SchemaMalformed, UserError
+from flyball.core.spec import TEXT_OUTPUT, OutputMode, OutputSpec
+from flyball.core.tools import ToolDefinition, ToolKind
+from flyball.orchestrate.state import State
+from flyball.tool.errors import ModelRetry
+
+OUTPUT_TOOL_NAME = "final_result"
+OUTPUT_TOOL_DESCRIPTION = "The final response which ends this conversation"
+OUTER_KEY = "result"
+"""The key under which a value that is no object is wrapped, because tools and schemas want objects."""
+
+
+class OutputReader:
+    """Reads a raw answer as the output type. Holds the type, and nothing of a run."""
+
+    __slots__ = ("_outer", "_repair", "_text", "_validate", "kind")
+
+    def __init__(self, kind: Any, spec: OutputSpec) -> None:
+        self.kind = kind
+        self._outer = spec.outer_key
+        self._repair = spec.repair
+        self._text = spec.mode is not OutputMode.TOOL
+        self._validate: Callable[[str], Any] | None = None
+        if not (kind is str and spec.mode is OutputMode.TEXT):
+            self._validate = validator_of(kind, spec.outer_key)
+
+    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
+        """The output, and what had to be repaired to read it.
+
+        Raises:
+            ModelRetry: it cannot be read; the message tells the model what is wrong.
+        """
+        validate = self._validate
+        if validate is None:
+            return raw, ()
+        repairs: tuple[str, ...] = ()
+        try:
+            value = validate(raw)
+        except ValueError as error:
+            if not self._repair or not is_json_error(error):
+                raise ModelRetry(describe(error)) from None
+            from flyball.constraint.json_text import repair_json
+
+            mended = repair_json(raw)
+            if mended is None:
+                raise ModelRetry(describe(error)) from None
+            try:
+                value = validate(mended)
+            except ValueError as second:
+                raise ModelRetry(describe(second)) from None
+            repairs = ("json",)
+        return (value if self._outer is None else value[self._outer]), repairs
+
+    def of(self, state: State) -> Any:
+        """The output of a loop that ended well, read from its state: no callback, no model."""
+        if state.output is not UNSET:
+            return self._restored(state.output)
+        if state.answer is None:
+            return None
+        return self.read(state.answer, state.answer_tool)[0]
+
+    def _restored(self, value: Any) -> Any:
+        if self.kind is str:
+            return value
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            return TypeAdapter[Any](self.kind).validate_python(value)
+        except ValidationError:
+            # A validator may have turned the output into something of another type.
+            return value
+
+
+def validator_of(kind: Any, outer_key: str | None) -> Callable[[str], Any]:
+    """The function that parses and validates JSON text as a type."""
+    return adapter_of(kind, outer_key).validator.validate_json
+
+
+def adapter_of(kind: Any, outer_key: str | None) -> Any:
+    """pydantic's adapter for a type, or for the object that wraps it.
+
+    Raises:
+        SchemaMalformed: pydantic cannot validate such a type.
+    """
+    from pydantic import PydanticUserError, TypeAdapter
+    from typing_extensions import TypedDict
+
+    try:
+        if outer_key is None:
+            return TypeAdapter[Any](kind)
+        return TypeAdapter[Any](TypedDict("Output", {outer_key: kind}))  # pyright: ignore[reportUnknownArgumentType]
+    except PydanticUserError as error:
+        raise SchemaMalformed(
+            f"the output type {kind!r} has no schema: {str(error).splitlines()[0]}; "
+            "use a pydantic model, a dataclass, a TypedDict or a plain type"
+        ) from error
+
+
+def output_spec(
+    kind: Any,
+    mode: OutputMode | None,
+    *,
+    default_mode: OutputMode = OutputMode.TOOL,
+    validated: bool = False,
+    tool_name: str = OUTPUT_TOOL_NAME,
+    tool_description: str | None = None,
+    grammar: str | None = None,
+    strict: bool | None = None,
+    repair: bool = True,
+) -> OutputSpec:
+    """The spec of an output type: text for str, a tool (or what the model does best) for anything else.
+
+    Raises:
+        SchemaMalformed: the type has no schema.
+        UserError: the mode does not fit the type.
+    """
+    if kind is str and mode in (None, OutputMode.TEXT):
+        if not validated and grammar is None:
+            return TEXT_OUTPUT
+        return OutputSpec(grammar=grammar, checked=validated)
+    mode = mode or (OutputMode.GRAMMAR if grammar is not None else default_mode)
+    if mode is OutputMode.TEXT:
+        raise UserError(f"output mode 'text' gives a str, not a {kind!r}: leave the mode out or choose another")
+    if mode is OutputMode.GRAMMAR and kind is str:
+        return OutputSpec(mode=mode, grammar=grammar, checked=validated)
+    schema = json_schema(kind)
+    outer: str | None = None
+    if schema.get("type") != "object" and "properties" not in schema:
+        outer, schema = OUTER_KEY, json_schema(kind, OUTER_KEY)
+    name = str(schema.get("title") or getattr(kind, "__name__", "output"))
+    description = str(schema.get("description") or "")
+    if mode is not OutputMode.TOOL:
+        return OutputSpec(
+            mode=mode, schema=schema, grammar=grammar, checked=True, outer_key=outer,
+            name=name, description=description, strict=strict, repair=repair,
+        )  # fmt: skip
+    about = tool_description or (f"{description.strip()}\n\n" if description else "") + OUTPUT_TOOL_DESCRIPTION
+    definition = ToolDefinition(
+        tool_name, schema, about, ToolKind.OUTPUT, strict=strict, outer_key=outer
+    )
+    return OutputSpec(
+        mode=mode, tools=(definition,), allows_text=False, checked=True, outer_key=outer,
+        name=name, repair=repair,
+    )  # fmt: skip
+
+
+def json_schema(kind: Any, outer_key: str | None = None) -> dict[str, Any]:
+    """The JSON Schema of a type, or of the object that wraps it.
+
+    Raises:
+        SchemaMalformed: it has none.
+    """
+    own = getattr(kind, "__json_schema__", None)
+    if callable(own) and outer_key is None:
+        return dict(own())  # pyright: ignore[reportCallIssue, reportArgumentType]
+    from pydantic.errors import PydanticInvalidForJsonSchema
+
+    try:
+        return adapter_of(kind, outer_key).json_schema()
+    except PydanticInvalidForJsonSchema as error:
+        raise SchemaMalformed(f"the output type {kind!r} has no JSON Schema: {error}") from error
+
+
+def prompted_instructions(spec: OutputSpec) -> str:
+    """What is added to the instructions in prompted mode."""
+    from flyball.core.encodable import as_text
+
+    return (
+        "Answer with one JSON value that follows this JSON Schema, and with nothing else:\n"
+        f"{as_text(spec.schema)}"
+    )
+
+
+def is_json_error(error: ValueError) -> bool:
+    """Whether it failed because the text is no JSON, rather than for what the JSON says."""
+    errors = getattr(error, "errors", None)
+    return callable(errors) and any(item["type"] == "json_invalid" for item in errors())  # pyright: ignore
+
+
+def describe(error: ValueError) -> str:
+    """What is wrong, for the model: one line a fault."""
+    from flyball.tool.feedback import bad_arguments
+
+    return str(bad_arguments(error))

@@ -1,0 +1,230 @@
+"""Performers: how each effect is carried out. One function an effect: it does the work and gives the event.
+
+None of them decides what comes next, and none raises for what the outside world does wrong: that is an event
+too. They take what they need as data, so that a model call or a tool call can be made in another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from inspect import isawaitable
+from typing import Any, TypeVar, cast
+
+from msgspec import UNSET
+
+from flyball.core.context import RunContext, RunFacts
+from flyball.core.encodable import NotEncodable, to_json
+from flyball.core.errors import (
+    EngineError,
+    FlyballError,
+    RuleFailed,
+    SystemError,  # noqa: A004 - pagantic's name for it
+    ToolUnavailable,
+    UserError,
+)
+from flyball.core.events import (
+    Admitted,
+    CallsJudged,
+    Delivered,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    ToolReturned,
+    TurnPrepared,
+    TurnSettled,
+    Verdict,
+)
+from flyball.core.messages import Message, ToolCall
+from flyball.inference.engine import Engine
+from flyball.inference.request import Request, Result
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.soundness import sound
+from flyball.orchestrate.state import State
+from flyball.tool.errors import ModelRetry
+from flyball.tool.execute import execute
+from flyball.tool.protocol import Tool
+
+T = TypeVar("T")
+
+
+# The model
+
+
+async def infer(
+    engine: Engine, request: Request, turn: int, now: Any
+) -> ModelAnswered | ModelFailed:
+    """Call the model."""
+    began = now()
+    try:
+        result = await engine.infer(request)
+    except Exception as error:
+        return model_failed(error, turn, began, now())
+    return model_answered(result, turn, began, now())
+
+
+def model_answered(result: Result, turn: int, began: float, ended: float) -> ModelAnswered:
+    """The event of an answer, made sound."""
+    message, notes = sound(result.message)
+    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes)
+
+
+def model_failed(
+    error: Exception, turn: int, began: float, ended: float, partial: Message | None = None
+) -> ModelFailed:
+    """The event of a failure, with what had come by then."""
+    if not isinstance(error, FlyballError):
+        cause = error
+        error = EngineError(f"the engine failed: {type(cause).__name__}: {cause}")
+        error.__cause__ = cause
+    return ModelFailed(ended, turn, _record(error), partial, ended - began)
+
+
+# Tools
+
+
+async def call_tool(
+    tool: Tool | None, call: ToolCall, turn: int, index: int, deps: Any, facts: RunFacts | None, now: Any
+) -> ToolReturned:
+    """Run one tool call; `facts` only where the tool reads its context."""
+    began = now()
+    if tool is None:
+        missing = ToolUnavailable(f"the tool {call.name!r} is not bound in this process")
+        from flyball.core.messages import ToolResult
+
+        result = ToolResult(call.id, call.name, error=missing.message, metadata={"code": missing.code})
+    else:
+        result = await execute(tool, call, None if facts is None else RunContext(deps, facts))
+    ended = now()
+    return ToolReturned(ended, turn, index, result, ended - began)
+
+
+# The loop's own side
+
+
+async def admit(state: State, bindings: Bindings, deps: Any, now: Any) -> Admitted:
+    """Ask the prompt functions for their instructions."""
+    context = RunContext(deps, run_facts(state))
+    instructions: list[str] = []
+    try:
+        for function in bindings.prompt_functions:
+            instructions.append(str(await _awaited(function(context))))
+    except Exception as error:
+        return Admitted(now(), error=_record(_as_rule(error, "a prompt function failed")))
+    return Admitted(now(), tuple(instructions))
+
+
+async def prepare(state: State, bindings: Bindings, deps: Any, now: Any) -> TurnPrepared:
+    """See which tools can work now."""
+    context = RunContext(deps, run_facts(state))
+    offered: list[str] = []
+    for name, spec in state.spec.tools.items():
+        tool = bindings.tools.get(name)
+        if tool is None:
+            continue
+        try:
+            if not spec.checks_availability or await tool.available(context) is True:
+                offered.append(name)
+        except Exception as error:
+            failure = ToolUnavailable(
+                f"the availability check of tool {name!r} failed: {type(error).__name__}: {error}", tool=name
+            )
+            failure.__cause__ = error
+            return TurnPrepared(now(), state.turn, error=_record(failure))
+    return TurnPrepared(now(), state.turn, tuple(offered))
+
+
+async def judge(
+    state: State, indices: tuple[int, ...], bindings: Bindings, deps: Any, now: Any
+) -> CallsJudged:
+    """Ask the approval callback about the calls that need it."""
+    approval = bindings.approval
+    verdicts: list[Verdict] = []
+    context = RunContext(deps, run_facts(state))
+    for index in indices:
+        if approval is None:
+            verdicts.append(Verdict(index, allowed=False, reason="no approval callback is bound"))
+            continue
+        try:
+            verdict = await _awaited(approval(context, state.calls[index]))
+        except Exception as error:
+            failed = _as_rule(error, f"the approval of {state.calls[index].name!r} failed")
+            return CallsJudged(now(), state.turn, (), _record(failed))
+        verdicts.append(
+            Verdict(index, allowed=verdict is True, reason=verdict if isinstance(verdict, str) else "")
+        )
+    return CallsJudged(now(), state.turn, tuple(verdicts))
+
+
+async def settle(state: State, bindings: Bindings, deps: Any, now: Any) -> tuple[TurnSettled, Any]:
+    """Parse and validate the answer; gives the event and, if accepted, the output itself."""
+    candidates: list[tuple[int | None, str, str | None]] = [
+        (index, state.calls[index].args_json, state.calls[index].name) for index in state.outputs
+    ] or [(None, state.history[-1].text, None)]
+    feedback: list[str] = []
+    repairs: list[str] = []
+    for index, raw, tool in candidates:
+        try:
+            value, repaired = bindings.output.read(raw, tool)
+            repairs.extend(repaired)
+            if not bindings.validators:
+                return TurnSettled(now(), state.turn, True, index, repairs=tuple(repairs)), value
+            changed = await _validated(value, state, bindings, deps)
+            output = UNSET if changed is value else to_json(changed)
+        except ModelRetry as retry:
+            feedback.append(str(retry))
+        except NotEncodable as error:
+            failure = UserError(f"an output validator returned what cannot be recorded: {error}")
+            return TurnSettled(now(), state.turn, False, error=_record(failure)), None
+        except Exception as error:
+            failure = _as_rule(error, "an output validator failed")
+            return TurnSettled(now(), state.turn, False, error=_record(failure)), None
+        else:
+            return TurnSettled(now(), state.turn, True, index, output, repairs=tuple(repairs)), changed
+    return TurnSettled(now(), state.turn, False, feedback=tuple(feedback), repairs=tuple(repairs)), None
+
+
+async def _validated(value: Any, state: State, bindings: Bindings, deps: Any) -> Any:
+    context = RunContext(deps, run_facts(state))
+    for validator in bindings.validators:
+        value = await _awaited(validator(context, value))
+    return value
+
+
+async def deliver(state: State, bindings: Bindings, output: Any, deps: Any, now: Any) -> Delivered:
+    """Run what must happen at the end. A failure there is recorded; it does not change the outcome."""
+    context = RunContext(deps, run_facts(state))
+    for delivery in bindings.deliveries:
+        try:
+            await _awaited(delivery(context, state.outcome or Outcome.FAILED, output))
+        except Exception as error:
+            return Delivered(now(), _record(_as_rule(error, "a delivery failed")))
+    return Delivered(now())
+
+
+async def _awaited(value: T | Awaitable[T]) -> T:
+    return await value if isawaitable(value) else cast("T", value)
+
+
+def _as_rule(error: Exception, what: str) -> FlyballError:
+    if isinstance(error, FlyballError):
+        return error
+    failure = RuleFailed(f"{what}: {type(error).__name__}: {error}", retryable=False)
+    failure.__cause__ = error
+    return failure
+
+
+def _record(error: FlyballError) -> SystemError:
+    """The error as data; details that cannot be written are left as text."""
+    from msgspec.structs import replace
+
+    record = error.record()
+    details = {key: _plain(value) for key, value in (record.details or {}).items()} or None
+    return replace(record, details=details, message=to_json(record.message), caused_by=to_json(record.caused_by))
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return to_json(value)
+    except NotEncodable:
+        return to_json(repr(value))

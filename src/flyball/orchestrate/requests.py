@@ -1,0 +1,54 @@
+"""The request that a turn's model call makes, worked out from the state. Pure, like the machine."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from flyball.core.effects import Infer
+from flyball.core.settings import ModelSettings
+from flyball.core.spec import LoopSpec, OutputMode
+from flyball.core.tools import ToolDefinition
+from flyball.inference.request import OutputObject, Request
+from flyball.orchestrate.state import State
+
+
+class RequestParts(Struct, frozen=True):
+    """What is the same in all requests of a spec, worked out once."""
+
+    spec: LoopSpec
+    tools: tuple[ToolDefinition, ...]
+    output: OutputObject | None
+    settings: ModelSettings
+
+
+def request_parts(spec: LoopSpec) -> RequestParts:
+    """What all requests under this spec share."""
+    output = spec.output
+    structured = output.mode in (OutputMode.NATIVE, OutputMode.GRAMMAR) and output.schema is not None
+    return RequestParts(
+        spec,
+        tuple([tool.definition for tool in spec.tools.values()]) + output.tools,
+        OutputObject(output.schema or {}, output.name or "output", output.description, output.strict)
+        if structured
+        else None,
+        spec.settings,
+    )
+
+
+def request_of(state: State, effect: Infer, parts: RequestParts) -> Request:
+    """The request that an Infer effect stands for. The same state gives the same request, byte for byte."""
+    tools = parts.tools
+    if state.offered is not None:
+        offered = {*state.offered, *(definition.name for definition in state.spec.output.tools)}
+        tools = tuple([definition for definition in tools if definition.name in offered])
+    output = state.spec.output
+    return Request(
+        tuple(state.history),
+        tools,
+        parts.settings,
+        state.tool_choice,
+        parts.output,
+        output.grammar,
+        output.allows_text,
+        effect.id,
+    )

@@ -1,0 +1,66 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from flyball.core.events import Event, Outcome
+from flyball.core.messages import Message
+from flyball.core.usage import RunUsage
+from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.state import State
+
+OutputT = TypeVar("OutputT", default=str, covariant=True)
+
+
+class RunResult(Generic[OutputT]):
+    """A finished run: its output, and everything that led to it.
+
+    All but the output is a view of the state, which is the fold of the journal: nothing is kept twice.
+    """
+
+    __slots__ = ("journal", "output", "state")
+
+    def __init__(self, output: OutputT, state: State, journal: Journal) -> None:
+        self.output: OutputT = output
+        self.state = state
+        self.journal = journal
+
+    def __repr__(self) -> str:
+        return f"RunResult(output={self.output!r}, loop_id={self.loop_id!r}, outcome={self.outcome!r})"
+
+    @property
+    def loop_id(self) -> str:
+        """The loop's id, by which it can be resumed, replayed and forked."""
+        return self.state.loop_id
+
+    run_id = loop_id
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The whole history, ready to be passed to another run as `messages=`."""
+        return tuple(self.state.history)
+
+    @property
+    def usage(self) -> RunUsage:
+        """What the run used."""
+        return self.state.usage
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended; a run that is not over counts as failed."""
+        return self.state.outcome or Outcome.FAILED
+
+    @property
+    def text(self) -> str:
+        """The answer as the model gave it: its text, or the JSON of the output."""
+        return self.state.answer or ""
+
+    async def events(self) -> list[Event]:
+        """The journal: all that happened, in order."""
+        return await self.journal.read(self.loop_id)
+
+
+AnyResult = RunResult[Any]

@@ -1,0 +1,69 @@
+"""Making a model's message sound where it enters: text that can be written, calls that can be told apart.
+
+Local models above all send doubled or empty call ids. Nothing is refused for that; what was changed is noted,
+and the notes are recorded with the answer.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from flyball.core.encodable import clean_text
+from flyball.core.messages import Message, Part, Role, Text, Thinking, ToolCall
+
+_ASSISTANT = Role.ASSISTANT
+
+
+def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
+    """The message made sound, and notes on what that took. An already sound message comes back as it is."""
+    parts = message.parts
+    if message.role is _ASSISTANT:
+        if len(parts) == 1:
+            # The common cases cost no allocation.
+            part = parts[0]
+            if type(part) is Text:
+                if part.text and part.text.isascii():
+                    return message, ()
+            elif type(part) is ToolCall and part.id and part.name and part.args_json.isascii():
+                return message, ()
+        elif not parts:
+            return message, ()
+    notes: list[str] = []
+    if message.role is not _ASSISTANT:
+        notes.append(f"the answer came with the role {message.role.value!r}")
+    seen: set[str] = set()
+    made: list[Part] = []
+    for part in parts:
+        if isinstance(part, ToolCall):
+            made.append(_sound_call(part, seen, notes))
+        elif isinstance(part, Text | Thinking):
+            if part.text:
+                made.append(_sound_text(part, notes))
+        else:
+            made.append(part)
+    return replace(message, role=_ASSISTANT, parts=tuple(made)), tuple(notes)
+
+
+def _sound_text(part: Text | Thinking, notes: list[str]) -> Text | Thinking:
+    text = clean_text(part.text)
+    if text is part.text:
+        return part
+    notes.append("text that UTF-8 cannot hold was replaced")
+    return replace(part, text=text)
+
+
+def _sound_call(call: ToolCall, seen: set[str], notes: list[str]) -> ToolCall:
+    wanted = identifier = clean_text(call.id) or "call"
+    number = 1
+    while identifier in seen:
+        number += 1
+        identifier = f"{wanted}~{number}"
+    seen.add(identifier)
+    name, args = clean_text(call.name), clean_text(call.args_json)
+    if identifier == call.id and name == call.name and args == call.args_json:
+        return call
+    if identifier != call.id:
+        notes.append(f"the call id {call.id!r} was doubled or empty and is now {identifier!r}")
+    if name != call.name or args != call.args_json:
+        notes.append(f"text in the call {identifier!r} that UTF-8 cannot hold was replaced")
+    return replace(call, id=identifier, name=name, args_json=args)

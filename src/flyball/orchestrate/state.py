@@ -1,0 +1,94 @@
+"""State: what a loop has come to, as the fold of its events.
+
+It belongs to the machine, which alone changes it; everybody else reads. It can be encoded, so that a long
+journal need not be folded from its beginning: nothing that only lives in one process has a place here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType
+
+from flyball.core.correlation import Correlation
+from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
+from flyball.core.events import Outcome, Stage
+from flyball.core.messages import Message, ToolCall, ToolResult
+from flyball.core.spec import LoopSpec
+from flyball.core.tools import ToolChoice
+from flyball.core.usage import RunUsage
+
+Position: TypeAlias = Literal[
+    "admit", "prepare", "infer", "judge", "execute", "settle", "deliver", "end", "done"
+]
+"""Where a loop stands: which kind of effect it owes next."""
+
+
+class State(Struct):
+    """A loop's state.
+
+    `history` is what the model is sent; it is valid for every provider whenever the position is `infer`
+    and when the loop is done. The calls of a turn and their results stand in `calls` and `results` until
+    all are answered; then they move into the history together.
+    """
+
+    loop_id: str
+    spec: LoopSpec
+    history: list[Message]
+    at: Position = "infer"
+    started_at: float = 0.0
+    deadline: float | None = None
+    prompt: Message | None = None
+    correlation: Correlation = Correlation()
+    metadata: dict[str, Any] | None = None
+    parent_loop_id: str = ""
+    depth: int = 0
+
+    epoch: int = 0
+    attempt: int = 1
+    turn: int = 0
+    iterations: int = 0
+    usage: RunUsage = RunUsage()
+
+    # The turn's calls
+    calls: tuple[ToolCall, ...] = ()
+    results: list[ToolResult | None] = []
+    open: int = 0
+    """How many calls have no result yet."""
+    outputs: tuple[int, ...] = ()
+    """Which calls carry the output."""
+    awaiting: tuple[int, ...] = ()
+    """Which calls wait for a person's approval."""
+    once: tuple[int, ...] = ()
+    """Which at_most_once calls have started."""
+    arguments: dict[int, str] | None = None
+    """Arguments that a judge changed."""
+    offered: tuple[str, ...] | None = None
+    """The tools on offer this turn; None means all."""
+    tool_choice: ToolChoice | None = None
+
+    # How often in a row something had to be asked again
+    retries: int = 0
+    tool_retries: dict[str, int] = {}
+    recent: tuple[str, ...] = ()
+    """The calls of the last three turns, newest first: what loop detection compares."""
+    rounds: tuple[int, ...] = (0, 0, 0)
+    """For how many turns the calls have repeated those of one, two and three turns before."""
+
+    # What came from outside
+    pausing: bool = False
+    paused: bool = False
+    feedback: tuple[str, ...] = ()
+    signals: tuple[str, ...] = ()
+    """The ids of the signals that were taken."""
+    stage: Stage | None = None
+    """Where somebody moved the stage by hand."""
+
+    # The end
+    outcome: Outcome | None = None
+    error: SystemError | None = None
+    answer: str | None = None
+    """The answer as the model gave it: text, or the output call's arguments."""
+    answer_tool: str | None = None
+    output: Any | UnsetType = UNSET
+    """The output, where a validator changed it."""
