@@ -1,0 +1,76 @@
+# `make test` sets up all it needs and checks everything; people and CI run the same.
+# Paths are relative throughout, so that a checkout may stand anywhere, also under a name with spaces.
+
+PYTHON ?= python3
+WORKERS ?= auto
+ARGS ?=
+
+RUN := .venv/bin/python
+UV := uv==0.13.7
+
+# One stamp a place: a checkout that was moved is set up again.
+READY := .venv/ready-$(shell pwd | cksum | tr -d ' ')
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+heading = @printf '\n== %s ==\n'
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint types contracts unit bench format lock clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-18s%s\n", $$1, $$2 }'
+
+test: lint types contracts unit ## Check everything: lint, types, import contracts, tests
+	$(heading) 'all good'
+
+setup: $(READY) ## Set up .venv (the other targets do it by themselves)
+
+lint: $(READY) ## Look for mistakes and untidy formatting
+	$(heading) lint
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+
+types: $(READY) ## Check the types, strictly
+	$(heading) types
+	@$(RUN) -m pyright
+
+contracts: $(READY) ## Check that imports go down only
+	$(heading) 'import contracts'
+	@$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-logo --no-cache
+
+unit: $(READY) ## Run the tests with coverage, or some of them: make unit ARGS="tests/core -k usage"
+	$(heading) tests
+	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),-n $(WORKERS) --maxprocesses 4 --inline-snapshot disable --cov --cov-report term)
+
+bench: $(READY) ## Measure flyball beside its floor
+	$(heading) bench
+	@$(RUN) bench/run.py $(ARGS)
+
+format: $(READY) ## Format the code, and mend what can be mended by itself
+	@$(RUN) -m ruff check --fix .
+	@$(RUN) -m ruff format .
+
+lock: $(READY) ## Write requirements/dev.txt anew from pyproject.toml; newer versions with ARGS=--upgrade
+	@$(RUN) -m pip install --quiet '$(UV)'
+	@$(RUN) -m uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --custom-compile-command 'make lock' --extra dev $(ARGS) -o requirements/dev.txt pyproject.toml
+
+clean: ## Remove what was made here, .venv included
+	rm -rf .venv .coverage .coverage.* htmlcov .hypothesis .ruff_cache .pytest_cache .import_linter_cache build dist
+	find . -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# What is installed was pinned by hash, the build backend too; so the project itself needs no network.
+$(READY): pyproject.toml requirements/dev.txt
+	$(heading) setup
+	@$(RUN) -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		for python in '$(PYTHON)' python3.14 python3.13 python3.12 python3.11 ''; do \
+			"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+		done; \
+		test -n "$$python" || { echo 'flyball needs Python 3.11 or newer: name one with PYTHON=...' >&2; exit 1; }; \
+		"$$python" -m venv --clear .venv; }
+	@$(RUN) -m pip install --quiet --require-hashes --requirement requirements/dev.txt
+	@$(RUN) -m pip install --quiet --no-build-isolation --no-deps --editable .
+	@rm -f .venv/ready-*
+	@touch $(READY)

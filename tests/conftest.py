@@ -1,0 +1,17 @@
+"""What holds for every test: no real model is called, and a run repeats exactly.
+
+Hypothesis tries the same examples each time, so that a red test stays red until it is mended. To look
+further, with new examples and many more of them: `make unit ARGS=--hypothesis-profile=explore`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+os.environ["FLYBALL_ALLOW_MODEL_REQUESTS"] = "0"
+
+settings.register_profile("steady", derandomize=True, deadline=None, database=None)
+settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
+settings.load_profile("steady")
