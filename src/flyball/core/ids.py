@@ -7,30 +7,31 @@ and 62 random bits. They name things; they are no secrets. A new one costs about
 from __future__ import annotations
 
 import os
-import time
 from random import Random
+from time import time_ns
 
 
 class IdSource:
     """Makes ids, each greater than the one before, also when the clock stands still or goes back."""
 
-    __slots__ = ("_last", "_random")
+    __slots__ = ("_last", "_random_bits")
 
     def __init__(self) -> None:
         self._last = 0
-        self._random = Random(os.urandom(16))
+        self.reseed()
 
     def __call__(self) -> str:
         """A new id."""
-        moment = time.time_ns() // 1_000_000 << 12
+        # Milliseconds and a 12-bit counter, as one number that never goes back.
+        now = time_ns() // 1_000_000 << 12
         last = self._last
-        self._last = last = moment if moment > last else last + 1
-        tail = 0x8000_0000_0000_0000 | self._random.getrandbits(62)
-        return f"{(last >> 12 << 16) | 0x7000 | (last & 0xFFF):016x}{tail:016x}"
+        self._last = now = now if now > last else last + 1
+        head = (now & ~0xFFF) << 4 | 0x7000 | (now & 0xFFF)
+        return f"{head << 64 | 0x8000_0000_0000_0000 | self._random_bits(62):032x}"
 
     def reseed(self) -> None:
-        """Part from a forked parent, which would otherwise make the same ids."""
-        self._random = Random(os.urandom(16))
+        """Take fresh randomness: a forked child would otherwise make its parent's ids."""
+        self._random_bits = Random(os.urandom(16)).getrandbits
 
 
 new_id = IdSource()

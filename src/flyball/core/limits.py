@@ -19,9 +19,10 @@ class UsageLimits(Struct, frozen=True, omit_defaults=True):
 
     def has_token_limits(self) -> bool:
         """Whether any limit is on tokens."""
-        return any(
-            limit is not None
-            for limit in (self.input_tokens_limit, self.output_tokens_limit, self.total_tokens_limit)
+        return not (
+            self.input_tokens_limit is None
+            and self.output_tokens_limit is None
+            and self.total_tokens_limit is None
         )
 
     def check_before_request(self, usage: RunUsage) -> UsageLimitExceeded | None:
@@ -92,13 +93,15 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     def after_answer(self, usage: RunUsage, calls: int) -> FlyballError | None:
         """What the tokens so far break, or the calls that are asked for now."""
         soft = self.usage
-        breach: FlyballError | None = soft.check_tokens(usage)
+        breach: FlyballError | None = None
+        if soft.has_token_limits():
+            breach = soft.check_tokens(usage)
         if breach is None and self.quota is not None:
             breach = self.quota.check(usage)
         if breach is None and calls:
-            breach = soft.check_tool_calls(usage, calls) or _soft(
-                "calls_per_turn", self.calls_per_turn, calls
-            )
+            breach = _soft("calls_per_turn", self.calls_per_turn, calls)
+            if breach is None and soft.tool_calls_limit is not None:
+                breach = soft.check_tool_calls(usage, calls)
         return breach
 
 

@@ -15,7 +15,10 @@ Cancelling the task that drives is not a signal: it leaves the journal as it sta
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any, NoReturn
+
+from msgspec.structs import replace
 
 from flyball.core.clock import Clock, Timer
 from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
@@ -49,6 +52,7 @@ class Drive:
     """One loop, driven in this process. Made by `begin` or `take_over`, used by one task at a time."""
 
     __slots__ = (
+        "_cancelling",
         "_flushed",
         "_flushing",
         "_timer",
@@ -84,6 +88,7 @@ class Drive:
         self.effect: Effect | None = None
         self.task: asyncio.Task[Any] | None = None
         self.interrupted = False
+        self._cancelling = 0
         self._wake: asyncio.Future[None] | None = None
         self._timer: Timer | None = None
 
@@ -141,6 +146,7 @@ class Drive:
 
     async def run(self) -> None:
         """Run to the end."""
+        self.enter()
         try:
             while self.state.at != "done":
                 await self.advance()
@@ -148,6 +154,11 @@ class Drive:
                 await self.flush()
         finally:
             self.close()
+
+    def enter(self) -> None:
+        """Note which task drives: the one that an interruption is sent to."""
+        self.task = task = asyncio.current_task()
+        self._cancelling = 0 if task is None else task.cancelling()
 
     def close(self) -> None:
         """Let go of the timer. The loop stays as it is recorded."""
@@ -160,21 +171,35 @@ class Drive:
         effects = owed(self.state)
         if self.state.deadline is not None:
             self._set_timer(effects)
-        if len(effects) != 1 or type(effects[0]) is Wait:
+        effect = effects[0]
+        kind = type(effect)
+        if len(effects) != 1 or kind is Wait:
             await self._together(effects)
             return
-        effect = effects[0]
-        if type(effect) is End:
-            self.take(Ended(self.clock.now(), effect.outcome, effect.error))
+        if kind is End:
+            self.take(Ended(self.clock.now(), self.state.outcome or Outcome.FAILED, self.state.error))
             return
         if self.pending:
             state = self.state
             await self.flush()
             if self.state is not state:
                 return  # something else was appended meanwhile: ask again what is owed
-        event = await self._alone(effect)
+        self.effect = effect
+        try:
+            event = await self.perform(effect)
+        except asyncio.CancelledError:
+            if not self.is_interruption():
+                raise
+            event = None
+        finally:
+            self.effect = None
         if event is not None:
             self.take(event)
+
+    def is_interruption(self) -> bool:
+        """Whether a cancellation that has just arrived was sent by this driver, and by nobody else."""
+        sent, self.interrupted = self.interrupted, False
+        return sent and self.task is not None and self.task.uncancel() <= self._cancelling
 
     async def next_inference(self) -> Infer | None:
         """Do what is owed, unless that is a model call alone: then it is given back for the caller to make."""
@@ -188,22 +213,6 @@ class Drive:
         state = self.state
         await self.flush()
         return effect if self.state is state else None
-
-    async def _alone(self, effect: Effect) -> Event | None:
-        """Perform one effect in place; None if it was interrupted because it is owed no longer."""
-        task = self.task = asyncio.current_task()
-        assert task is not None
-        self.effect = effect
-        before = task.cancelling()
-        try:
-            return await self.perform(effect)
-        except asyncio.CancelledError:
-            if self.interrupted and task.uncancel() <= before:
-                return None
-            raise
-        finally:
-            self.effect = self.task = None
-            self.interrupted = False
 
     async def _together(self, effects: list[Effect]) -> None:
         """Perform effects beside each other, until only one is owed that is no wait, or nothing."""
@@ -249,51 +258,55 @@ class Drive:
 
     # Effects
 
-    async def perform(self, effect: Effect) -> Event | None:
-        """Carry out one effect and give the event that answers it."""
+    def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
+        """Carry out one effect: awaited, it gives the event that answers it."""
         kind = type(effect)
-        now = self.clock.now
-        bindings = self.bindings
+        state, bindings, now = self.state, self.bindings, self.clock.now
         if kind is Infer:
-            request = request_of(self.state, effect, self.parts)  # pyright: ignore[reportArgumentType]
-            return await performers.infer(bindings.engine, request, self.state.turn, now)
-        if kind is Execute:
-            return await self._execute(effect)  # pyright: ignore[reportArgumentType]
+            request = request_of(state, effect, self.parts)  # pyright: ignore[reportArgumentType]
+            return performers.infer(bindings.engine, request, state.turn, now)
+        if isinstance(effect, Execute):
+            return self._execute_once(effect) if effect.once else self._execute(effect)
         deps = bindings.deps
         if isinstance(effect, Settle):
-            event, self.output = await performers.settle(self.state, bindings, deps, now)
-            if not event.accepted:
-                self.output = UNREAD
-            return event
+            return self._settle()
         if isinstance(effect, Prepare):
-            return await performers.prepare(self.state, bindings, deps, now)
+            return performers.prepare(state, bindings, deps, now)
         if isinstance(effect, Admit):
-            return await performers.admit(self.state, bindings, deps, now)
+            return performers.admit(state, bindings, deps, now)
         if isinstance(effect, Judge):
-            return await performers.judge(self.state, effect.indices, bindings, deps, now)
-        if isinstance(effect, Deliver):
-            return await performers.deliver(self.state, bindings, self.read_output(), deps, now)
-        raise AssertionError(f"not an effect to perform: {effect!r}")
+            return performers.judge(state, effect.indices, bindings, deps, now)
+        assert isinstance(effect, Deliver), effect
+        return performers.deliver(state, bindings, self.read_output(), deps, now)
 
-    async def _execute(self, effect: Execute) -> Event | None:
-        if effect.once:
-            started = ToolStarted(self.clock.now(), effect.turn, effect.index)
-            if not self.take(started):
-                return None
-            await self.flush()
-            if not any(other.id == effect.id for other in owed(self.state)):
-                return None
+    def _execute(self, effect: Execute) -> Coroutine[Any, Any, Event]:
         state = self.state
-        call = state.calls[effect.index]
-        if state.arguments is not None and effect.index in state.arguments:
-            from msgspec.structs import replace
-
-            call = replace(call, args_json=state.arguments[effect.index])
+        index = effect.index
+        call = state.calls[index]
+        if state.arguments is not None and index in state.arguments:
+            call = replace(call, args_json=state.arguments[index])
         tool = self.bindings.tools.get(call.name)
         facts = call_facts(state, effect) if tool is not None and tool.wants_context else None
-        return await performers.call_tool(
-            tool, call, effect.turn, effect.index, self.bindings.deps, facts, self.clock.now
+        return performers.call_tool(
+            tool, call, state.turn, index, self.bindings.deps, facts, self.clock.now
         )
+
+    async def _execute_once(self, effect: Execute) -> Event | None:
+        """Record that the call starts, then run it, unless something else came first."""
+        if not self.take(ToolStarted(self.clock.now(), effect.turn, effect.index)):
+            return None
+        await self.flush()
+        if not any(other.id == effect.id for other in owed(self.state)):
+            return None
+        return await self._execute(effect)
+
+    async def _settle(self) -> Event:
+        event, output = await performers.settle(
+            self.state, self.bindings, self.bindings.deps, self.clock.now
+        )
+        if event.accepted:
+            self.output = output
+        return event
 
     def read_output(self) -> Any:
         """The output of a loop that ended well; None of any other."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flyball.core.errors import InvalidMessage
-from flyball.core.messages import Message, Role, ToolCall, ToolResult
+from flyball.core.messages import Message, Role, Text, ToolCall, ToolResult
+
+_USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
 
 
 def check_history(history: Sequence[Message], *, complete: bool = False) -> None:
@@ -22,30 +24,36 @@ def check_history(history: Sequence[Message], *, complete: bool = False) -> None
     before: Role | None = None
     calls: tuple[str, ...] = ()
     for number, message in enumerate(history):
-        role = message.role
-        wrong = None
-        if not message.parts:
-            wrong = "it is empty"
-        elif calls and role is not Role.TOOL:
-            wrong = f"the tool calls before it are not answered: {', '.join(calls)}"
-        elif role not in _AFTER[before]:
-            wrong = f"a {role} message cannot follow {f'a {before} message' if before else 'nothing'}"
-        elif role is Role.TOOL:
-            answered = tuple([part.call_id for part in message.parts if type(part) is ToolResult])
-            if sorted(answered) != sorted(calls):
-                wrong = f"it answers {list(answered)}, but the calls before it are {list(calls)}"
-        if wrong is not None:
-            raise InvalidMessage(f"message {number} of the history ({role}) is not valid: {wrong}", number=number)
-        calls = ()
-        if role is Role.ASSISTANT:
-            calls = tuple([part.id for part in message.parts if type(part) is ToolCall])
+        role, parts = message.role, message.parts
+        if calls or role is _TOOL or role not in _AFTER[before] or not parts:
+            _check_place(number, message, before, calls)
+            calls = ()
+        if role is _ASSISTANT and not (len(parts) == 1 and type(parts[0]) is Text):
+            calls = tuple([part.id for part in parts if type(part) is ToolCall])
             if len(set(calls)) != len(calls):
                 raise InvalidMessage(f"message {number} of the history has doubled call ids: {list(calls)}")
         before = role
     if calls:
         raise InvalidMessage(f"the history ends with unanswered tool calls: {', '.join(calls)}")
-    if complete and before not in (Role.USER, Role.TOOL):
+    if complete and before not in (_USER, _TOOL):
         raise InvalidMessage(f"a history that is sent ends with a user's or a tool's message, not with {before}")
+
+
+def _check_place(number: int, message: Message, before: Role | None, calls: tuple[str, ...]) -> None:
+    """The slow look at a message that does not simply carry on the conversation."""
+    role = message.role
+    if not message.parts:
+        wrong = "it is empty"
+    elif calls and role is not _TOOL:
+        wrong = f"the tool calls before it are not answered: {', '.join(calls)}"
+    elif role not in _AFTER[before]:
+        wrong = f"a {role} message cannot follow {f'a {before} message' if before else 'nothing'}"
+    else:
+        answered = [part.call_id for part in message.parts if type(part) is ToolResult]
+        if sorted(answered) == sorted(calls) and calls:
+            return
+        wrong = f"it answers {answered}, but the calls before it are {list(calls)}"
+    raise InvalidMessage(f"message {number} of the history ({role}) is not valid: {wrong}", number=number)
 
 
 _AFTER: dict[Role | None, tuple[Role, ...]] = {

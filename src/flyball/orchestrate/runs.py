@@ -11,7 +11,7 @@ from flyball.core.errors import AgentRunClosed
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import RunUsage
-from flyball.inference.stream import StreamEvent, TextDelta
+from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.streaming import stream
@@ -92,6 +92,7 @@ class AgentRun(_Run[OutputT]):
         drive = self._drive
         if drive.done:
             return None
+        drive.enter()
         turn = drive.state.turn
         begun = len(drive.state.history)
         while not drive.done and drive.state.turn == turn:
@@ -124,22 +125,23 @@ class StreamedRun(_Run[OutputT]):
         """All pieces of all the model's answers, in order."""
         return stream(self._drive)
 
-    async def text(self, *, delta: bool = True) -> AsyncIterator[str]:
+    def text(self, *, delta: bool = True) -> AsyncIterator[str]:
         """The text of the answers: piece by piece, or, with `delta=False`, all of it so far each time."""
-        so_far = ""
-        async for event in stream(self._drive):
-            if type(event) is TextDelta:
-                if delta:
-                    yield event.text
-                else:
-                    so_far += event.text
-                    yield so_far
+        pieces = stream(self._drive, only_text=True)
+        return pieces if delta else _cumulative(pieces)
 
     async def get_output(self) -> OutputT:
         """Read to the end, and give the output."""
         async for _ in self.events():
             pass
         return self.result.output
+
+
+async def _cumulative(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    so_far: list[str] = []
+    async for piece in pieces:
+        so_far.append(piece)
+        yield "".join(so_far)
 
 
 def result_of(drive: Drive) -> RunResult[Any]:

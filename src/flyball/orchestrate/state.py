@@ -72,7 +72,7 @@ class State(Struct):
     tool_retries: dict[str, int] = {}
     recent: tuple[str, ...] = ()
     """The calls of the last three turns, newest first: what loop detection compares."""
-    rounds: tuple[int, ...] = (0, 0, 0)
+    rounds: tuple[int, ...] = ()
     """For how many turns the calls have repeated those of one, two and three turns before."""
 
     # What came from outside

@@ -8,60 +8,65 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any, Literal, overload
 
-from flyball.core.effects import Infer
-from flyball.inference.stream import Assembler, StreamEvent
+from flyball.core.messages import Message
+from flyball.inference.stream import Assembler, StreamEvent, TextDelta
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.performers import model_answered, model_failed
 from flyball.orchestrate.requests import request_of
 
 
-async def stream(drive: Drive) -> AsyncIterator[StreamEvent]:
-    """Run the loop to its end; gives the pieces of the model's answers as they come."""
+@overload
+def stream(drive: Drive) -> AsyncIterator[StreamEvent]: ...
+@overload
+def stream(drive: Drive, *, only_text: Literal[True]) -> AsyncIterator[str]: ...
+async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]:
+    """Run the loop to its end; gives the pieces of the model's answers as they come, or just their text."""
+    drive.enter()
     while not drive.done:
         effect = await drive.next_inference()
         if effect is None:
             continue
         assembler = Assembler()
-        feed = assembler.feed
-        began = drive.clock.now()
+        feed, now = assembler.feed, drive.clock.now
+        began = now()
         source = drive.bindings.engine.stream(request_of(drive.state, effect, drive.parts))
-        task = asyncio.current_task()
-        assert task is not None
-        before = task.cancelling()
         drive.effect = effect
-        drive.task = task
+        task = drive.task
         try:
             async for event in source:
                 feed(event)
-                # While the reader holds a piece, its task is its own: it must not be cancelled from here.
+                if only_text and type(event) is not TextDelta:
+                    continue
+                # While the reader holds a piece its task is its own: it must not be cancelled from here.
                 drive.task = None
-                yield event
+                yield event.text if only_text else event  # pyright: ignore
                 if drive.interrupted:
                     break
                 drive.task = task
             else:
-                drive.task = None
-                _finish(drive, effect, assembler, began)
+                drive.take(model_answered(assembler.result(), effect.turn, began, now()))
         except asyncio.CancelledError:
-            if not drive.interrupted or task.uncancel() > before:
+            if not drive.is_interruption():
                 raise
         except Exception as error:
-            drive.take(model_failed(error, effect.turn, began, drive.clock.now(), _partial(assembler)))
+            drive.take(model_failed(error, effect.turn, began, now(), _partial(assembler)))
         finally:
-            drive.effect = drive.task = None
+            drive.effect = None
+            drive.task = task
             drive.interrupted = False
-            close = getattr(source, "aclose", None)
-            if close is not None:
-                await close()
+            await _close(source)
     await drive.flush()
     drive.close()
 
 
-def _finish(drive: Drive, effect: Infer, assembler: Assembler, began: float) -> None:
-    drive.take(model_answered(assembler.result(), effect.turn, began, drive.clock.now()))
-
-
-def _partial(assembler: Assembler):  # noqa: ANN202
+def _partial(assembler: Assembler) -> Message | None:
     message = assembler.message()
     return message if message.parts else None
+
+
+async def _close(source: AsyncIterator[StreamEvent]) -> None:
+    close = getattr(source, "aclose", None)
+    if close is not None:
+        await close()

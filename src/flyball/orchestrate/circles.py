@@ -1,0 +1,47 @@
+"""Noticing that a model goes round in circles: the same calls with the same arguments, again and again.
+
+A circle is one, two or three turns long. Only data is compared, and only the last three turns are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flyball.core.errors import LoopDetected
+from flyball.core.messages import ToolCall
+from flyball.orchestrate.state import State
+
+LONGEST = 3
+
+
+def going_round(state: State, calls: Sequence[ToolCall]) -> LoopDetected | None:
+    """Take note of a turn's calls; the failure if the circle has been gone round too often."""
+    allowed = state.spec.limits.repeated_calls
+    if allowed is None:
+        return None
+    signature = _signature(calls)
+    recent, rounds = state.recent, state.rounds
+    state.recent = (signature, *recent[: LONGEST - 1])
+    if signature not in recent:
+        state.rounds = ()
+        return None
+    repeated = [
+        (rounds[n] if n < len(rounds) else 0) + 1 if n < len(recent) and recent[n] == signature else 0
+        for n in range(LONGEST)
+    ]
+    state.rounds = tuple(repeated)
+    for period, turns in enumerate(repeated, start=1):
+        if turns >= period * allowed:
+            return LoopDetected(
+                f"the model asks for the same calls again and again: {signature[:200]} "
+                f"(the limit repeated_calls is {allowed})",
+                calls=signature[:1000],
+                times=turns // period + 1,
+            )
+    return None
+
+
+def _signature(calls: Sequence[ToolCall]) -> str:
+    if len(calls) == 1:
+        return f"{calls[0].name}({calls[0].args_json})"
+    return "; ".join(sorted([f"{call.name}({call.args_json})" for call in calls]))

@@ -1,0 +1,211 @@
+"""A loop's course beyond its turns: how it begins, what comes from outside, how it ends and begins again.
+
+Part of the machine, and as pure.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from flyball.core.errors import CancelledSignal, CancelledTimeout
+from flyball.core.events import (
+    Admitted,
+    Delivered,
+    Ended,
+    Forked,
+    Outcome,
+    Reopened,
+    Resumed,
+    SignalReceived,
+    StageMoved,
+    Started,
+    TimePassed,
+)
+from flyball.core.messages import Retry, Role
+from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.moves import (
+    deny,
+    end,
+    fail,
+    instruct,
+    interrupted,
+    next_turn,
+    replace_prompt,
+    say,
+)
+from flyball.orchestrate.state import State
+from flyball.orchestrate.turn import all_returned, functions_open
+
+OVER = frozenset({"deliver", "end", "done"})
+"""The positions of a loop whose outcome is decided."""
+
+
+# The beginning
+
+
+def started(event: Started) -> State:
+    """The state of a loop that has just begun."""
+    spec = event.spec
+    timeout = spec.limits.timeout
+    state = State(
+        event.loop_id,
+        spec,
+        list(event.history),
+        "infer",
+        event.at,
+        None if timeout is None else event.at + timeout,
+        event.prompt,
+        event.correlation,
+        event.metadata,
+        event.parent_loop_id,
+        event.depth,
+        tool_choice=spec.tool_choice,
+    )
+    if spec.instructions:
+        instruct(state, (spec.instructions,))
+    if event.prompt is not None:
+        say(state, event.prompt.parts)
+    if spec.admits:
+        state.at = "admit"
+    else:
+        next_turn(state)
+    return state
+
+
+def admitted(state: State, event: Admitted) -> None:
+    """The prompt functions have spoken, or the input was refused."""
+    if event.error is not None:
+        fail(state, event.error)
+        return
+    if event.instructions:
+        instruct(state, event.instructions, more=bool(state.spec.instructions))
+    if event.prompt is not None and state.prompt is not None:
+        replace_prompt(state, event.prompt)
+    next_turn(state)
+
+
+# From outside
+
+
+def signal_received(state: State, event: SignalReceived) -> None:
+    """Somebody said something to the loop."""
+    signal = event.signal
+    if signal.id:
+        state.signals = (*state.signals, signal.id)
+    if signal.type is SignalType.CANCEL:
+        _cancelled(state, signal)
+    elif signal.type is SignalType.PAUSE:
+        state.pausing = True
+    elif signal.type is SignalType.RESUME:
+        state.pausing = state.paused = False
+    elif signal.type is SignalType.FEEDBACK:
+        state.feedback = (*state.feedback, signal.text)
+    elif signal.type is SignalType.APPROVE:
+        meant = meant_by(state, signal)
+        state.awaiting = tuple([index for index in state.awaiting if index not in meant])
+    elif signal.type is SignalType.REJECT:
+        for index in meant_by(state, signal):
+            deny(state, index, signal.text)
+        if state.at == "execute" and not functions_open(state):
+            all_returned(state)
+
+
+def _cancelled(state: State, signal: Signal) -> None:
+    who = f" by {signal.by}" if signal.by else ""
+    why = f": {signal.text}" if signal.text else ""
+    state.error = CancelledSignal(f"cancelled{who}{why}", by=signal.by, reason=signal.text).record()
+    end(state, Outcome.CANCELLED)
+
+
+def meant_by(state: State, signal: Signal) -> tuple[int, ...]:
+    """Which of the waiting calls a signal is about."""
+    if signal.call_id is None:
+        return state.awaiting
+    return tuple([index for index in state.awaiting if state.calls[index].id == signal.call_id])
+
+
+def time_passed(state: State, _: TimePassed) -> None:
+    """The deadline is there."""
+    timeout = state.spec.limits.timeout or 0.0
+    state.error = CancelledTimeout(
+        f"the run's time-out of {timeout:g} s passed", timeout=timeout, limit="timeout"
+    ).record()
+    end(state, Outcome.CANCELLED)
+
+
+def stage_moved(state: State, event: StageMoved) -> None:
+    """Somebody moved the stage by hand."""
+    state.stage = event.stage
+
+
+def resumed(state: State, event: Resumed) -> None:
+    """Another driver took over: calls that may not start twice, and had started, are interrupted."""
+    state.epoch = event.epoch
+    if state.at != "execute":
+        return
+    for index in state.once:
+        if state.results[index] is None:
+            state.results[index] = interrupted(state.calls[index])
+            state.open -= 1
+    if not functions_open(state):
+        all_returned(state)
+
+
+# The end, and beginning again
+
+
+def delivered(state: State, _: Delivered) -> None:
+    """What had to happen at the end has."""
+    state.at = "end"
+
+
+def ended(state: State, event: Ended) -> None:
+    """The loop is over."""
+    state.outcome = event.outcome
+    state.error = event.error
+    state.at = "done"
+
+
+def reopened(state: State, event: Reopened) -> None:
+    """Another attempt, from where the last one failed."""
+    state.attempt += 1
+    error = state.error
+    _begin_anew(state, event.at)
+    if state.history and state.history[-1].role is Role.ASSISTANT:
+        reason = f" ({error.message[:500]})" if error is not None else ""
+        say(state, (Retry(f"That did not work{reason}. Try again."),))
+    next_turn(state)
+
+
+def forked(state: State, event: Forked) -> None:
+    """Another loop, which goes on from this history under its own spec, and perhaps another prompt."""
+    over = state.at in OVER
+    state.loop_id = event.loop_id
+    state.spec = event.spec
+    state.tool_choice = event.spec.tool_choice
+    state.epoch, state.attempt = 0, 1
+    state.started_at = event.at
+    _begin_anew(state, event.at)
+    instruct(state, (event.spec.instructions,) if event.spec.instructions else ())
+    if event.prompt is not None:
+        if state.turn == 1 and not over:
+            replace_prompt(state, event.prompt)
+        else:
+            say(state, event.prompt.parts)
+            state.prompt = event.prompt
+    if over:
+        next_turn(state)
+    else:
+        state.at = "prepare" if event.spec.prepares else "infer"
+
+
+def _begin_anew(state: State, at: float) -> None:
+    """Forget the end and whatever was counted on the way to it; the time begins anew."""
+    state.outcome = state.error = state.answer = state.answer_tool = None
+    state.output = UNSET
+    state.iterations = state.retries = 0
+    state.tool_retries = {}
+    state.recent = state.rounds = ()
+    state.pausing = state.paused = False
+    timeout = state.spec.limits.timeout
+    state.deadline = None if timeout is None else at + timeout

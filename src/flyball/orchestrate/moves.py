@@ -1,0 +1,166 @@
+"""The moves of a loop: to the next turn, to another try, to the end; and what they say in the history.
+
+Part of the machine, and as pure. Every move leaves the state such that `owed` can tell what comes next.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from flyball.core.errors import (
+    FlyballError,
+    SystemError,  # noqa: A004 - pagantic's name for it
+    UnexpectedModelBehavior,
+)
+from flyball.core.events import Outcome
+from flyball.core.messages import Message, Part, ResultKind, Retry, Role, Text, ToolCall, ToolResult
+from flyball.orchestrate.state import Position, State
+
+_SYSTEM, _USER, _ASSISTANT, _TOOL = Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL
+_RAN = frozenset({ResultKind.RETURN, ResultKind.INTERRUPTED, ResultKind.DEFERRED})
+"""What became of calls that count as tool calls made."""
+
+
+# Where to
+
+
+def move(state: State, position: Position) -> None:
+    """Go to a position within the turn. Here a pause that was asked for begins."""
+    state.at = position
+    if state.pausing:
+        state.paused = True
+
+
+def next_turn(state: State) -> None:
+    """Begin the next turn, if the limits allow one more model call."""
+    if state.calls:
+        state.calls, state.results = (), []
+        state.outputs = state.awaiting = state.once = ()
+        state.arguments = None
+    state.offered = None
+    if state.feedback:
+        say(state, tuple([Text(text) for text in state.feedback]))
+        state.feedback = ()
+    breach = state.spec.limits.before_request(state.usage, state.iterations)
+    if breach is not None:
+        fail(state, breach)
+        return
+    state.turn += 1
+    move(state, "prepare" if state.spec.prepares else "infer")
+
+
+def ask_again(state: State, feedback: str) -> None:
+    """The answer could not be taken: say why, and have another turn if there are retries left."""
+    failure = count_retry(state, feedback)
+    if failure is not None:
+        fail(state, failure)
+        return
+    say(state, (Retry(feedback),))
+    next_turn(state)
+
+
+def count_retry(state: State, feedback: str) -> FlyballError | None:
+    """Count one more answer that could not be taken; the failure if that is one too many in a row."""
+    state.retries += 1
+    if state.retries <= state.spec.retries:
+        return None
+    return UnexpectedModelBehavior(
+        f"no acceptable answer after {state.spec.retries} retries. The last feedback was: {feedback[:500]}",
+        allowed=state.spec.retries,
+        feedback=feedback[:2000],
+    )
+
+
+def fail(state: State, error: FlyballError | SystemError) -> None:
+    """End with an error."""
+    state.error = error.record() if isinstance(error, FlyballError) else error
+    end(state, Outcome.FAILED)
+
+
+def end(state: State, outcome: Outcome) -> None:
+    """Decide the outcome. Calls that are still open are answered, so that the history stays valid."""
+    state.outcome = outcome
+    if state.calls and state.history[-1].role is _ASSISTANT:
+        for index, result in enumerate(state.results):
+            if result is None:
+                state.results[index] = _unfinished(state, index)
+        state.open = 0
+        close_calls(state)
+    state.awaiting = ()
+    state.pausing = state.paused = False
+    state.at = "deliver" if state.spec.delivers else "end"
+
+
+# The turn's calls
+
+
+def close_calls(state: State) -> None:
+    """Move the results of the turn's calls, which are all there, into the history; count those that ran."""
+    results = tuple([result for result in state.results if result is not None])
+    state.history.append(Message(_TOOL, results))
+    ran = 0
+    for index, result in enumerate(results):
+        if result.status in _RAN and index not in state.outputs:
+            ran += 1
+    if ran:
+        state.usage = state.usage.add_tool_calls(ran)
+
+
+def deny(state: State, index: int, reason: str) -> None:
+    """Answer a call that may not run."""
+    call = state.calls[index]
+    text = f"The call was not allowed: {reason}" if reason else "The call was not allowed."
+    state.results[index] = ToolResult(call.id, call.name, error=text, status=ResultKind.DENIED)
+    state.awaiting = tuple([waiting for waiting in state.awaiting if waiting != index])
+    state.open -= 1
+
+
+def interrupted(call: ToolCall) -> ToolResult:
+    """The answer to a call that had started, may not start again, and never answered."""
+    return ToolResult(
+        call.id,
+        call.name,
+        error="interrupted: it had started when the run was stopped, and may or may not have had its effect",
+        status=ResultKind.INTERRUPTED,
+    )
+
+
+def _unfinished(state: State, index: int) -> ToolResult:
+    call = state.calls[index]
+    if index in state.once:
+        return interrupted(call)
+    if state.outcome is Outcome.SUCCESS:
+        text = "Not run: the final result was already there."
+    else:
+        text = f"Not finished: {state.error.message if state.error is not None else 'the run ended'}"
+    return ToolResult(call.id, call.name, error=text, status=ResultKind.SKIPPED)
+
+
+# The history
+
+
+def instruct(state: State, instructions: tuple[str, ...], *, more: bool = False) -> None:
+    """Set the leading system message; with `more`, add to what it says."""
+    parts: tuple[Part, ...] = tuple([Text(text) for text in instructions if text])
+    history = state.history
+    if history and history[0].role is _SYSTEM:
+        history[0] = Message(_SYSTEM, (*history[0].parts, *parts) if more else parts)
+    elif parts:
+        history.insert(0, Message(_SYSTEM, parts))
+
+
+def say(state: State, parts: tuple[Part, ...]) -> None:
+    """Add to what the user says; nobody speaks twice in a row."""
+    history = state.history
+    if history and history[-1].role is _USER:
+        history[-1] = replace(history[-1], parts=(*history[-1].parts, *parts))
+    else:
+        history.append(Message(_USER, parts))
+
+
+def replace_prompt(state: State, prompt: Message) -> None:
+    """Put another prompt in the place of the one that the loop began with."""
+    last = state.history[-1]
+    before = len(last.parts) - (len(state.prompt.parts) if state.prompt is not None else 0)
+    state.history[-1] = replace(last, parts=(*last.parts[:before], *prompt.parts))
+    state.prompt = prompt

@@ -1,0 +1,333 @@
+"""A turn: from the model's answer over its tool calls to the next turn, or to the end.
+
+Part of the machine, and as pure. The order within a turn:
+
+    ModelAnswered ── no calls ── text that counts ───────────────> the end
+          │                  └── text that must be checked ──────> settle
+          │                  └── nothing, or not what was asked ─> asked again
+          └── calls ── unknown ones are answered at once
+                   ├── an output among them (strategy early) ────> settle, then what is left
+                   ├── some need a judge ────────────────────────> judge
+                   └── execute ... the last returned ────────────> settle, or the next turn
+"""
+
+from __future__ import annotations
+
+from flyball.core.errors import (
+    ContentFilterError,
+    FlyballError,
+    ToolRetriesExceeded,
+    UnexpectedModelBehavior,
+)
+from flyball.core.events import (
+    CallsJudged,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    ToolReturned,
+    ToolStarted,
+    TurnPrepared,
+    TurnSettled,
+)
+from flyball.core.messages import FinishReason, Message, ResultKind, ToolCall, ToolResult
+from flyball.orchestrate.circles import going_round
+from flyball.orchestrate.moves import (
+    ask_again,
+    close_calls,
+    count_retry,
+    deny,
+    end,
+    fail,
+    move,
+    next_turn,
+)
+from flyball.orchestrate.state import State
+
+_RETRY = ResultKind.RETRY
+
+
+def turn_prepared(state: State, event: TurnPrepared) -> None:
+    """The tools on offer are known."""
+    if event.error is not None:
+        fail(state, event.error)
+        return
+    state.offered = event.tools
+    move(state, "infer")
+
+
+# The answer
+
+
+def model_failed(state: State, event: ModelFailed) -> None:
+    """The call failed for good: whatever could be tried again was, inside the effect."""
+    partial = event.partial
+    state.usage = state.usage.add_request(None if partial is None else partial.usage)
+    fail(state, event.error)
+
+
+def model_answered(state: State, event: ModelAnswered) -> None:
+    """The answer joins the history; then it is an answer, or a wish for tools."""
+    message = event.message
+    state.usage = usage = state.usage.add_request(message.usage)
+    state.iterations += 1
+    calls = message.tool_calls
+    if calls:
+        state.history.append(message)
+        _asked(state, calls)
+        return
+    breach = state.spec.limits.after_answer(usage, 0)
+    text = message.text
+    if text:
+        state.history.append(message)
+    if breach is not None:
+        fail(state, breach)
+    elif text:
+        _answered(state, text)
+    else:
+        _said_nothing(state, message)
+
+
+def _answered(state: State, text: str) -> None:
+    output = state.spec.output
+    if not output.allows_text:
+        names = " or ".join([definition.name for definition in output.tools])
+        ask_again(state, f"Answer by calling {names}; plain text is not an answer here.")
+    elif output.checked:
+        move(state, "settle")
+    else:
+        state.answer = text
+        end(state, Outcome.SUCCESS)
+
+
+def _said_nothing(state: State, message: Message) -> None:
+    """No text and no calls. It does not join the history: no provider takes an empty message back."""
+    if message.finish_reason is FinishReason.LENGTH:
+        failure: FlyballError = UnexpectedModelBehavior(
+            "the model used up its tokens before it answered: raise max_tokens or shorten the prompt",
+            body=message.thinking[-500:],
+        )
+        fail(state, failure)
+    elif message.finish_reason is FinishReason.CONTENT_FILTER:
+        fail(state, ContentFilterError("the provider's content filter stopped the answer"))
+    else:
+        ask_again(state, "The answer was empty. Answer the request.")
+
+
+# The calls
+
+
+def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
+    """Sort the calls, answer those that cannot run, and go on to what comes first."""
+    spec = state.spec
+    state.calls = calls
+    state.open = len(calls)
+    results: list[ToolResult | None] = [None] * len(calls)
+    state.results = results
+    if spec.output.tools:
+        names = [definition.name for definition in spec.output.tools]
+        state.outputs = tuple([index for index, call in enumerate(calls) if call.name in names])
+    choice = state.tool_choice
+    if choice is not None and choice.auto_reset:
+        state.tool_choice = None
+    breach = spec.limits.after_answer(state.usage, len(calls) - len(state.outputs))
+    if breach is None:
+        breach = going_round(state, calls)
+    if breach is not None:
+        fail(state, breach)
+        return
+    needs_approval = False
+    for index, call in enumerate(calls):
+        tool = spec.tools.get(call.name)
+        if tool is None or (state.offered is not None and call.name not in state.offered):
+            if index not in state.outputs:
+                results[index] = _unknown(state, call)
+                state.open -= 1
+        elif tool.approval:
+            needs_approval = True
+            if not spec.judges:
+                state.awaiting = (*state.awaiting, index)
+    if state.outputs and spec.end_strategy == "early":
+        move(state, "settle")
+    elif needs_approval and spec.judges:
+        move(state, "judge")
+    else:
+        _to_execution(state)
+
+
+def _unknown(state: State, call: ToolCall) -> ToolResult:
+    names = state.offered if state.offered is not None else tuple(state.spec.tools)
+    known = ", ".join((*names, *(definition.name for definition in state.spec.output.tools)))
+    there_are = f"The tools are: {known}." if known else "There are no tools."
+    return ToolResult(
+        call.id,
+        call.name,
+        f"There is no tool {call.name!r}. {there_are}",
+        status=_RETRY,
+        metadata={"code": "TOOL_NOT_FOUND"},
+    )
+
+
+def needs_judging(state: State) -> tuple[int, ...]:
+    """The calls that a judge must decide about before they run."""
+    tools = state.spec.tools
+    return tuple(
+        [
+            index
+            for index, call in enumerate(state.calls)
+            if state.results[index] is None and index not in state.outputs and tools[call.name].approval
+        ]
+    )
+
+
+def calls_judged(state: State, event: CallsJudged) -> None:
+    """What was judged is denied, or runs."""
+    if event.error is not None:
+        fail(state, event.error)
+        return
+    for verdict in event.verdicts:
+        if not verdict.allowed:
+            deny(state, verdict.index, verdict.reason)
+        elif verdict.args_json is not None:
+            state.arguments = {**(state.arguments or {}), verdict.index: verdict.args_json}
+    _to_execution(state)
+
+
+def _to_execution(state: State) -> None:
+    """Go to the calls that are still to run, or past them if there are none."""
+    if functions_open(state):
+        move(state, "execute")
+    else:
+        all_returned(state)
+
+
+def functions_open(state: State) -> int:
+    """How many calls, other than those that carry the output, have no result yet."""
+    if not state.outputs:
+        return state.open
+    return state.open - len([index for index in state.outputs if state.results[index] is None])
+
+
+def tool_started(state: State, event: ToolStarted) -> None:
+    """From here on the call may not start again."""
+    state.once = (*state.once, event.index)
+
+
+def tool_returned(state: State, event: ToolReturned) -> None:
+    """One result more; with the last one the turn goes on."""
+    state.results[event.index] = event.result
+    state.open -= 1
+    if not functions_open(state):
+        all_returned(state)
+    elif state.pausing and not _may_run_beside(state):
+        state.paused = True
+
+
+def _may_run_beside(state: State) -> bool:
+    """Whether calls that run side by side may still be running: a pause lets them finish."""
+    tools = state.spec.tools
+    return any(
+        result is None
+        and index not in state.outputs
+        and index not in state.awaiting
+        and not tools[state.calls[index].name].definition.sequential
+        for index, result in enumerate(state.results)
+    )
+
+
+def all_returned(state: State) -> None:
+    """All function calls of the turn are answered: settle an output that waits, or close the turn."""
+    if state.open:
+        move(state, "settle")
+        return
+    close_calls(state)
+    failure = _count_retries(state)
+    if failure is not None:
+        fail(state, failure)
+        return
+    for result in state.results:
+        if result is not None and result.stop_loop and result.status is ResultKind.RETURN:
+            state.answer = result.text
+            end(state, Outcome.SUCCESS)
+            return
+    next_turn(state)
+
+
+def _count_retries(state: State) -> FlyballError | None:
+    """Count what the model must do again; the failure if that is once too often in a row."""
+    unknown: ToolResult | None = None
+    for index, result in enumerate(state.results):
+        if result is None or index in state.outputs:
+            continue
+        name = result.name
+        if result.status is not _RETRY:
+            if state.tool_retries:
+                state.tool_retries.pop(name, None)
+            continue
+        tool = state.spec.tools.get(name)
+        if tool is None:
+            unknown = result
+            continue
+        count = state.tool_retries[name] = state.tool_retries.get(name, 0) + 1
+        allowed = state.spec.retries if tool.retries is None else tool.retries
+        if count > allowed:
+            return ToolRetriesExceeded(
+                f"the tool {name!r} was called wrongly {count} times in a row; {allowed} retries are allowed. "
+                f"The last answer to the model was: {result.text[:500]}",
+                tool=name,
+                allowed=allowed,
+            )
+    if unknown is not None:
+        return count_retry(state, unknown.text)
+    if not state.outputs:
+        state.retries = 0
+    return None
+
+
+# The output
+
+
+def turn_settled(state: State, event: TurnSettled) -> None:
+    """The answer was looked at: it counts, or the model reads why not."""
+    if event.error is not None:
+        fail(state, event.error)
+    elif event.accepted:
+        _accepted(state, event)
+    elif state.outputs:
+        _refused(state, event.feedback)
+    else:
+        ask_again(state, event.feedback[0])
+
+
+def _accepted(state: State, event: TurnSettled) -> None:
+    state.output = event.output
+    if event.index is None:
+        state.answer = state.history[-1].text
+    else:
+        answer = state.calls[event.index]
+        state.answer, state.answer_tool = answer.args_json, answer.name
+        for index in state.outputs:
+            call = state.calls[index]
+            if index == event.index:
+                result = ToolResult(call.id, call.name, "Final result processed.")
+            else:
+                text = "Not used: another final result was taken."
+                result = ToolResult(call.id, call.name, text, status=ResultKind.SKIPPED)
+            state.results[index] = result
+            state.open -= 1
+    end(state, Outcome.SUCCESS)
+
+
+def _refused(state: State, feedback: tuple[str, ...]) -> None:
+    """No output call could be taken: each is answered with what is wrong with it; the others still run."""
+    for number, index in enumerate(state.outputs):
+        call = state.calls[index]
+        text = feedback[min(number, len(feedback) - 1)]
+        state.results[index] = ToolResult(call.id, call.name, text, status=_RETRY)
+        state.open -= 1
+    failure = count_retry(state, feedback[0])
+    if failure is not None:
+        fail(state, failure)
+    elif state.spec.judges and needs_judging(state):
+        move(state, "judge")
+    else:
+        _to_execution(state)
