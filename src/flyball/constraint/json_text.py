@@ -37,7 +37,7 @@ def repair_json(text: str) -> str | None:
     from json_repair import repair_json as repair
 
     mended = repair(found, skip_json_loads=True)
-    if not isinstance(mended, str) or mended in ("", '""') or not _is_json(mended):
+    if mended in ("", '""') or not _is_json(mended):
         return None
     return mended
 

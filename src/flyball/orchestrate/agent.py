@@ -7,15 +7,14 @@ An agent is configuration and code, no state: it may run many times at once. Wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from msgspec.structs import replace
 from typing_extensions import Unpack
 
-from flyball.core.context import DepsT, RunContext
+from flyball.core.context import DepsT
 from flyball.core.encodable import NotEncodable, clean_text, to_json
 from flyball.core.errors import FlyballError, UserError
 from flyball.core.events import VERSION, Started
@@ -29,13 +28,13 @@ from flyball.inference.engine import Engine
 from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import AgentConfig, bind
-from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.driver import Drive, Driver
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.options import RunOptions
+from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
-from flyball.orchestrate.runs import AgentRun, StreamedRun, result_of
-from flyball.tool.protocol import Tool
+from flyball.orchestrate.runs import AgentRun, StreamedRun, result_from, result_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _USER = Role.USER
@@ -67,7 +66,7 @@ class Agent(Generic[DepsT, OutputT]):
 
     @overload
     def __init__(
-        self: Agent[DepsT, str],
+        self: Agent[Any, str],
         model: str | Engine | None = None,
         *,
         tools: Iterable[Any] = (),
@@ -121,7 +120,11 @@ class Agent(Generic[DepsT, OutputT]):
         Raises:
             FlyballError: the run failed or was cancelled; `partial` holds what it had reached.
         """
+        if options and "driver" in options:
+            return await self._run_elsewhere(prompt, options)
         drive = await self._begin(prompt, options)
+        if drive.bindings.waits_for_people and "journal" not in options:
+            raise _nobody_can_approve(drive.bindings)
         await drive.run()
         return result_of(drive)
 
@@ -142,7 +145,7 @@ class Agent(Generic[DepsT, OutputT]):
     @asynccontextmanager
     async def run_stream(
         self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
-    ) -> AsyncIterator[StreamedRun[OutputT]]:
+    ) -> AsyncGenerator[StreamedRun[OutputT]]:
         """Run while the model's answers are streamed: as text, or as stream events."""
         drive = await self._begin(prompt, options)
         try:
@@ -153,7 +156,7 @@ class Agent(Generic[DepsT, OutputT]):
     @asynccontextmanager
     async def iter(
         self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
-    ) -> AsyncIterator[AgentRun[OutputT]]:
+    ) -> AsyncGenerator[AgentRun[OutputT]]:
         """Run step by step: a step is one model call with the handling of its tool calls."""
         drive = await self._begin(prompt, options)
         try:
@@ -202,6 +205,52 @@ class Agent(Generic[DepsT, OutputT]):
         await drive.run()
         return result_of(drive)
 
+    async def replay(self, loop_id: str, journal: Journal) -> RunResult[OutputT]:
+        """The result of a recorded loop, from its journal alone: no model, no tool, no callback runs.
+
+        Raises:
+            LoopNotFound: the journal holds no such loop.
+            UserError: the loop is not over yet.
+            FlyballError: the loop's own failure, as it was when it ended.
+        """
+        _, state = await load(journal, loop_id)
+        if state.at != "done":
+            raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): use resume()")
+        return result_from(state, self._bound({}), journal)
+
+    async def fork(
+        self,
+        loop_id: str,
+        journal: Journal,
+        *,
+        turn: int,
+        prompt: Content | None = None,
+        new_loop_id: str | None = None,
+        into: Journal | None = None,
+        deps: DepsT | None = None,
+    ) -> RunResult[OutputT]:
+        """Go on from another loop's first `turn` turns, as this agent, in a loop of its own.
+
+        To fork with another model: `agent.clone(model=...).fork(...)`.
+
+        Raises:
+            LoopNotFound: the journal holds no such loop.
+            UserError: the loop has no such turn, or a prompt is needed.
+        """
+        bindings = self._bound({"deps": deps})
+        forked = await fork(
+            journal,
+            loop_id,
+            turn,
+            bindings.spec,
+            prompt=prompt_message(prompt),
+            into=into,
+            new_loop_id=new_loop_id,
+        )
+        drive = await Drive.take_over(bindings, into or journal, forked)
+        await drive.run()
+        return result_of(drive)
+
     # Variations
 
     def clone(self, **changes: Any) -> Agent[Any, Any]:
@@ -212,7 +261,7 @@ class Agent(Generic[DepsT, OutputT]):
         return other
 
     @contextmanager
-    def override(self, **changes: Any):  # noqa: ANN201
+    def override(self, **changes: Any):
         """Within this block (and the tasks begun in it) the agent has another model, tools, deps, ...
 
         Meant for tests: `with agent.override(model=ScriptedEngine("hi")): ...`
@@ -267,7 +316,7 @@ class Agent(Generic[DepsT, OutputT]):
         if type(prompt) is str and prompt.isascii() and prompt:
             message: Message | None = Message(_USER, (Text(prompt),))
         else:
-            message = _prompt(prompt)
+            message = prompt_message(prompt)
         if not options:
             journal: Journal = MemoryJournal()
             started = Started(clock.now(), VERSION, new_id(), bindings.spec, message)
@@ -278,6 +327,15 @@ class Agent(Generic[DepsT, OutputT]):
         if message is None and not started.history:
             raise UserError("there is nothing to run: give a prompt, or messages")
         return await Drive.begin(bindings, journal, started, clock)
+
+    async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
+        """Hand the loop to another driver."""
+        driver: Driver = options["driver"]
+        bindings = self._bound(options)
+        clock = options.get("clock", SYSTEM_CLOCK)
+        started = _started(bindings.spec, prompt_message(prompt), options, clock.now())
+        journal, state = await driver.run(bindings, options.get("journal"), started, clock)
+        return result_from(state, bindings, journal)
 
     def _bound(self, options: Any) -> Bindings:
         bindings = self._bindings
@@ -326,12 +384,22 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
     )
 
 
-def _prompt(prompt: Content | None) -> Message | None:
+def prompt_message(prompt: Content | None) -> Message | None:
+    """A prompt as the user's message.
+
+    Raises:
+        UserError: it is empty.
+    """
     if prompt is None:
         return None
-    if isinstance(prompt, str):
-        return user(clean_text(prompt))
-    return user(prompt)
+    if not prompt:
+        raise UserError("the prompt is empty: give text or parts, or leave it out to go on from messages")
+    return user(clean_text(prompt) if isinstance(prompt, str) else prompt)
 
 
-__all__ = ["Agent", "AgentRun", "Drive", "RunContext", "StreamedRun", "Tool"]
+def _nobody_can_approve(bindings: Bindings) -> UserError:
+    names = [name for name, tool in bindings.spec.tools.items() if tool.approval]
+    return UserError(
+        f"the tool {names[0]!r} needs approval, and nobody could give it: pass approval= to the agent, run "
+        "with a journal= and send the signal there, or use run_stream() or iter() and their signal()"
+    )

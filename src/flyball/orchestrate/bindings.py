@@ -20,7 +20,7 @@ Validator: TypeAlias = Callable[[RunContext[Any], Any], Any]
 """Looks at an output: returns it (or a changed one), or raises ModelRetry with what to put right."""
 Approval: TypeAlias = Callable[[RunContext[Any], ToolCall], "bool | str | Awaitable[bool | str]"]
 """Decides about a call: True, False, or the reason why not."""
-Delivery: TypeAlias = Callable[[RunContext[Any], Outcome, Any], "None | Awaitable[None]"]
+Delivery: TypeAlias = Callable[[RunContext[Any], Outcome, Any], "Awaitable[None] | None"]
 """Runs once a loop's outcome is decided, at least once also after a crash: (context, outcome, output)."""
 
 
@@ -38,6 +38,7 @@ class Bindings:
         "spec",
         "tools",
         "validators",
+        "waits_for_people",
     )
 
     def __init__(
@@ -63,6 +64,7 @@ class Bindings:
         self.deliveries = deliveries
         self.deps = deps
         self.parts = request_parts(spec)
+        self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
 
     def parts_for(self, spec: LoopSpec) -> RequestParts:
         """What all requests under a spec share; the recorded spec of a resumed loop may be another."""

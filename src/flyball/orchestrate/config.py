@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -162,7 +162,7 @@ def _only(tools: tuple[Tool, ...], names: Iterable[str]) -> tuple[Tool, ...]:
 def _instructions(given: Any) -> tuple[str | PromptFunction, ...]:
     if isinstance(given, str):
         return (given,) if given else ()
-    return (given,) if callable(given) else tuple(given)
+    return (cast("PromptFunction", given),) if callable(given) else tuple(given)
 
 
 def _mode(given: Any) -> OutputMode | None:

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, NoReturn
-
-from msgspec.structs import replace
+from typing import Any, NoReturn, Protocol
 
 from flyball.core.clock import Clock, Timer
 from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
@@ -38,6 +36,7 @@ from flyball.core.signals import Signal
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import accepts, apply, fold, owed, start
@@ -46,6 +45,16 @@ from flyball.orchestrate.state import State
 
 UNREAD: Any = object()
 """Stands for an output that has not been read from the state yet."""
+
+
+class Driver(Protocol):
+    """Runs loops somewhere else than in the caller's task."""
+
+    async def run(
+        self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
+    ) -> tuple[Journal, State]:
+        """Run a loop to its end (or to where it waits); gives the journal it is in and its state."""
+        ...
 
 
 class Drive:
@@ -130,7 +139,7 @@ class Drive:
             raise LoopNotFound(f"there is no loop {loop_id!r} in the journal", loop_id=loop_id)
         state = fold(events, f"loop {loop_id}")
         if wanted is not None:
-            _check_same(events[0], wanted)
+            check_same(events[0], wanted)
         drive = cls(bindings, journal, state, len(events), clock)
         if state.at != "done":
             drive.take(Resumed(clock.now(), VERSION, state.epoch + 1))
@@ -202,7 +211,7 @@ class Drive:
         return sent and self.task is not None and self.task.uncancel() <= self._cancelling
 
     async def next_inference(self) -> Infer | None:
-        """Do what is owed, unless that is a model call alone: then it is given back for the caller to make."""
+        """Do what is owed, unless that is a model call alone: then it is given back, for the caller."""
         effects = owed(self.state)
         if self.state.deadline is not None:
             self._set_timer(effects)
@@ -282,14 +291,10 @@ class Drive:
     def _execute(self, effect: Execute) -> Coroutine[Any, Any, Event]:
         state = self.state
         index = effect.index
-        call = state.calls[index]
-        if state.arguments is not None and index in state.arguments:
-            call = replace(call, args_json=state.arguments[index])
+        call = call_to_run(state, index)
         tool = self.bindings.tools.get(call.name)
         facts = call_facts(state, effect) if tool is not None and tool.wants_context else None
-        return performers.call_tool(
-            tool, call, state.turn, index, self.bindings.deps, facts, self.clock.now
-        )
+        return performers.call_tool(tool, call, state.turn, index, self.bindings.deps, facts, self.clock.now)
 
     async def _execute_once(self, effect: Execute) -> Event | None:
         """Record that the call starts, then run it, unless something else came first."""
@@ -301,9 +306,7 @@ class Drive:
         return await self._execute(effect)
 
     async def _settle(self) -> Event:
-        event, output = await performers.settle(
-            self.state, self.bindings, self.bindings.deps, self.clock.now
-        )
+        event, output = await performers.settle(self.state, self.bindings, self.bindings.deps, self.clock.now)
         if event.accepted:
             self.output = output
         return event
@@ -330,7 +333,7 @@ class Drive:
             self._stir()
 
     def _stir(self) -> None:
-        """Make the driver look again: wake it if it waits, interrupt what it runs if that is owed no longer."""
+        """Make the driver look again: wake it, or interrupt what it runs if that is owed no longer."""
         if self._wake is not None:
             if not self._wake.done():
                 self._wake.set_result(None)
@@ -405,7 +408,12 @@ async def _stopped(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
-def _check_same(first: Event, wanted: Started) -> None:
+def check_same(first: Event, wanted: Started) -> None:
+    """Check that a recorded loop is the one that is wanted.
+
+    Raises:
+        LoopMismatch: it has another prompt, history, spec or metadata.
+    """
     assert isinstance(first, Started)
     differs = [
         name

@@ -36,7 +36,7 @@ def check_history(history: Sequence[Message], *, complete: bool = False) -> None
     if calls:
         raise InvalidMessage(f"the history ends with unanswered tool calls: {', '.join(calls)}")
     if complete and before not in (_USER, _TOOL):
-        raise InvalidMessage(f"a history that is sent ends with a user's or a tool's message, not with {before}")
+        raise InvalidMessage(f"a history that is sent ends with a user or a tool message, not with {before}")
 
 
 def _check_place(number: int, message: Message, before: Role | None, calls: tuple[str, ...]) -> None:

@@ -37,7 +37,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:
+    async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """Wait until the loop has more than `length` events; False if the time-out (seconds) came first."""
         ...
 
@@ -76,7 +76,7 @@ class MemoryJournal:
         """See `Journal.read`."""
         return self._loops.get(loop_id, [])[start:]
 
-    async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:
+    async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """See `Journal.wait`."""
         try:
             async with asyncio.timeout(timeout):

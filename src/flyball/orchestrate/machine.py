@@ -251,7 +251,7 @@ _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     Resumed: lambda state, event: state.at != "done" and event.epoch == state.epoch + 1,
     Reopened: lambda state, _: state.at == "done" and state.outcome is not Outcome.SUCCESS,
     Forked: lambda state, _: state.at in _FORKABLE,
-    Started: lambda *_: False,
+    Started: lambda state, event: False,
 }
 
 _FORKABLE = frozenset({"prepare", "infer"}) | OVER

@@ -13,6 +13,7 @@ from flyball.core.messages import Message
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
+from flyball.orchestrate.driver import Driver
 from flyball.orchestrate.journal import Journal
 
 
@@ -45,5 +46,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """Where the run is recorded; without it, in memory."""
     loop_id: str
     """The loop's id. If the journal holds it already, the run goes on where it stopped."""
+    driver: Driver
+    """Who drives the loop; without it, this process does."""
     clock: Clock
     """Where time comes from."""

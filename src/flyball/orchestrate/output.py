@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -86,7 +86,7 @@ def validator_of(kind: Any, outer_key: str | None) -> Callable[[str], Any]:
 
 
 def adapter_of(kind: Any, outer_key: str | None) -> Any:
-    """pydantic's adapter for a type, or for the object that wraps it.
+    """Pydantic's adapter for a type, or for the object that wraps it.
 
     Raises:
         SchemaMalformed: pydantic cannot validate such a type.
@@ -97,7 +97,7 @@ def adapter_of(kind: Any, outer_key: str | None) -> Any:
     try:
         if outer_key is None:
             return TypeAdapter[Any](kind)
-        return TypeAdapter[Any](TypedDict("Output", {outer_key: kind}))  # pyright: ignore[reportUnknownArgumentType]
+        return TypeAdapter[Any](TypedDict("Output", {outer_key: kind}))  # pyright: ignore[reportGeneralTypeIssues]
     except PydanticUserError as error:
         raise SchemaMalformed(
             f"the output type {kind!r} has no schema: {str(error).splitlines()[0]}; "
@@ -129,7 +129,9 @@ def output_spec(
         return OutputSpec(grammar=grammar, checked=validated)
     mode = mode or (OutputMode.GRAMMAR if grammar is not None else default_mode)
     if mode is OutputMode.TEXT:
-        raise UserError(f"output mode 'text' gives a str, not a {kind!r}: leave the mode out or choose another")
+        raise UserError(
+            f"output mode 'text' gives a str, not a {kind!r}: leave the mode out or choose another"
+        )
     if mode is OutputMode.GRAMMAR and kind is str:
         return OutputSpec(mode=mode, grammar=grammar, checked=validated)
     schema = json_schema(kind)
@@ -143,10 +145,10 @@ def output_spec(
             mode=mode, schema=schema, grammar=grammar, checked=True, outer_key=outer,
             name=name, description=description, strict=strict, repair=repair,
         )  # fmt: skip
-    about = tool_description or (f"{description.strip()}\n\n" if description else "") + OUTPUT_TOOL_DESCRIPTION
-    definition = ToolDefinition(
-        tool_name, schema, about, ToolKind.OUTPUT, strict=strict, outer_key=outer
+    about = (
+        tool_description or (f"{description.strip()}\n\n" if description else "") + OUTPUT_TOOL_DESCRIPTION
     )
+    definition = ToolDefinition(tool_name, schema, about, ToolKind.OUTPUT, strict=strict, outer_key=outer)
     return OutputSpec(
         mode=mode, tools=(definition,), allows_text=False, checked=True, outer_key=outer,
         name=name, repair=repair,
@@ -161,7 +163,7 @@ def json_schema(kind: Any, outer_key: str | None = None) -> dict[str, Any]:
     """
     own = getattr(kind, "__json_schema__", None)
     if callable(own) and outer_key is None:
-        return dict(own())  # pyright: ignore[reportCallIssue, reportArgumentType]
+        return cast("dict[str, Any]", own())
     from pydantic.errors import PydanticInvalidForJsonSchema
 
     try:
@@ -182,8 +184,9 @@ def prompted_instructions(spec: OutputSpec) -> str:
 
 def is_json_error(error: ValueError) -> bool:
     """Whether it failed because the text is no JSON, rather than for what the JSON says."""
-    errors = getattr(error, "errors", None)
-    return callable(errors) and any(item["type"] == "json_invalid" for item in errors())  # pyright: ignore
+    from pydantic_core import ValidationError
+
+    return isinstance(error, ValidationError) and error.errors()[0]["type"] == "json_invalid"
 
 
 def describe(error: ValueError) -> str:

@@ -11,6 +11,7 @@ from inspect import isawaitable
 from typing import Any, TypeVar, cast
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from flyball.core.context import RunContext, RunFacts
 from flyball.core.encodable import NotEncodable, to_json
@@ -34,7 +35,7 @@ from flyball.core.events import (
     TurnSettled,
     Verdict,
 )
-from flyball.core.messages import Message, ToolCall
+from flyball.core.messages import Message, ToolCall, ToolResult
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.bindings import Bindings
@@ -51,9 +52,7 @@ T = TypeVar("T")
 # The model
 
 
-async def infer(
-    engine: Engine, request: Request, turn: int, now: Any
-) -> ModelAnswered | ModelFailed:
+async def infer(engine: Engine, request: Request, turn: int, now: Any) -> ModelAnswered | ModelFailed:
     """Call the model."""
     began = now()
     try:
@@ -83,15 +82,13 @@ def model_failed(
 # Tools
 
 
-async def call_tool(
+async def call_tool(  # noqa: PLR0917 - on the hot path, positional is cheaper
     tool: Tool | None, call: ToolCall, turn: int, index: int, deps: Any, facts: RunFacts | None, now: Any
 ) -> ToolReturned:
     """Run one tool call; `facts` only where the tool reads its context."""
     began = now()
     if tool is None:
         missing = ToolUnavailable(f"the tool {call.name!r} is not bound in this process")
-        from flyball.core.messages import ToolResult
-
         result = ToolResult(call.id, call.name, error=missing.message, metadata={"code": missing.code})
     else:
         result = await execute(tool, call, None if facts is None else RunContext(deps, facts))
@@ -168,20 +165,24 @@ async def settle(state: State, bindings: Bindings, deps: Any, now: Any) -> tuple
             value, repaired = bindings.output.read(raw, tool)
             repairs.extend(repaired)
             if not bindings.validators:
-                return TurnSettled(now(), state.turn, True, index, repairs=tuple(repairs)), value
+                return TurnSettled(
+                    now(), state.turn, accepted=True, index=index, repairs=tuple(repairs)
+                ), value
             changed = await _validated(value, state, bindings, deps)
             output = UNSET if changed is value else to_json(changed)
         except ModelRetry as retry:
             feedback.append(str(retry))
         except NotEncodable as error:
             failure = UserError(f"an output validator returned what cannot be recorded: {error}")
-            return TurnSettled(now(), state.turn, False, error=_record(failure)), None
+            return TurnSettled(now(), state.turn, accepted=False, error=_record(failure)), None
         except Exception as error:
             failure = _as_rule(error, "an output validator failed")
-            return TurnSettled(now(), state.turn, False, error=_record(failure)), None
+            return TurnSettled(now(), state.turn, accepted=False, error=_record(failure)), None
         else:
-            return TurnSettled(now(), state.turn, True, index, output, repairs=tuple(repairs)), changed
-    return TurnSettled(now(), state.turn, False, feedback=tuple(feedback), repairs=tuple(repairs)), None
+            event = TurnSettled(now(), state.turn, accepted=True, index=index, output=output)
+            return replace(event, repairs=tuple(repairs)), changed
+    refused = TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback))
+    return replace(refused, repairs=tuple(repairs)), None
 
 
 async def _validated(value: Any, state: State, bindings: Bindings, deps: Any) -> Any:
@@ -216,11 +217,13 @@ def _as_rule(error: Exception, what: str) -> FlyballError:
 
 def _record(error: FlyballError) -> SystemError:
     """The error as data; details that cannot be written are left as text."""
-    from msgspec.structs import replace
-
     record = error.record()
-    details = {key: _plain(value) for key, value in (record.details or {}).items()} or None
-    return replace(record, details=details, message=to_json(record.message), caused_by=to_json(record.caused_by))
+    return replace(
+        record,
+        details={key: _plain(value) for key, value in (record.details or {}).items()} or None,
+        message=to_json(record.message),
+        caused_by=to_json(record.caused_by),
+    )
 
 
 def _plain(value: Any) -> Any:

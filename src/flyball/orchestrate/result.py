@@ -12,7 +12,7 @@ from flyball.core.usage import RunUsage
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.state import State
 
-OutputT = TypeVar("OutputT", default=str, covariant=True)
+OutputT = TypeVar("OutputT", default=str)
 
 
 class RunResult(Generic[OutputT]):

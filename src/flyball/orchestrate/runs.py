@@ -8,12 +8,16 @@ from typing import Any, Generic
 from msgspec import Struct
 
 from flyball.core.errors import AgentRunClosed
+from flyball.core.events import Outcome
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import RunUsage
 from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.result import OutputT, RunResult
+from flyball.orchestrate.state import State
 from flyball.orchestrate.streaming import stream
 
 
@@ -53,7 +57,9 @@ class _Run(Generic[OutputT]):
         """What was used so far."""
         return self._drive.state.usage
 
-    async def signal(self, signal: Signal | SignalType | str, text: str = "", call_id: str | None = None) -> bool:
+    async def signal(
+        self, signal: Signal | SignalType | str, text: str = "", call_id: str | None = None
+    ) -> bool:
         """Send a signal: cancel, pause, resume, approve, reject or feedback. False if it comes too late."""
         if not isinstance(signal, Signal):
             signal = Signal(SignalType(signal), text=text, call_id=call_id)
@@ -150,10 +156,21 @@ def result_of(drive: Drive) -> RunResult[Any]:
     Raises:
         FlyballError: the loop failed or was cancelled; the error carries what was reached as `partial`.
     """
-    state = drive.state
-    error = state.error
-    if error is None:
-        return RunResult(drive.read_output(), state, drive.journal)
-    failure = error.exception()
-    failure.partial = RunResult(None, state, drive.journal)
+    if drive.state.error is None:
+        return RunResult(drive.read_output(), drive.state, drive.journal)
+    return result_from(drive.state, drive.bindings, drive.journal)
+
+
+def result_from(state: State, bindings: Bindings, journal: Journal) -> RunResult[Any]:
+    """The result of a loop that is over, from its state alone.
+
+    Raises:
+        FlyballError: the loop failed or was cancelled; the error carries what was reached as `partial`.
+    """
+    if state.error is None and state.outcome is Outcome.SUCCESS:
+        return RunResult(bindings.output.of(state), state, journal)
+    if state.error is None:
+        raise AgentRunClosed(f"loop {state.loop_id!r} is not over", loop_id=state.loop_id)
+    failure = state.error.exception()
+    failure.partial = RunResult(None, state, journal)
     raise failure

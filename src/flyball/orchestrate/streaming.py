@@ -37,11 +37,14 @@ async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]
         try:
             async for event in source:
                 feed(event)
-                if only_text and type(event) is not TextDelta:
-                    continue
+                piece: StreamEvent | str = event
+                if only_text:
+                    if type(event) is not TextDelta:
+                        continue
+                    piece = event.text
                 # While the reader holds a piece its task is its own: it must not be cancelled from here.
                 drive.task = None
-                yield event.text if only_text else event  # pyright: ignore
+                yield piece
                 if drive.interrupted:
                     break
                 drive.task = task

@@ -271,8 +271,8 @@ def _count_retries(state: State) -> FlyballError | None:
         allowed = state.spec.retries if tool.retries is None else tool.retries
         if count > allowed:
             return ToolRetriesExceeded(
-                f"the tool {name!r} was called wrongly {count} times in a row; {allowed} retries are allowed. "
-                f"The last answer to the model was: {result.text[:500]}",
+                f"the tool {name!r} was called wrongly {count} times in a row ({allowed} retries allowed); "
+                f"the model was last told: {result.text[:500]}",
                 tool=name,
                 allowed=allowed,
             )
