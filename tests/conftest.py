@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 os.environ["FLYBALL_ALLOW_MODEL_REQUESTS"] = "0"
 
 settings.register_profile("steady", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
+settings.register_profile(
+    "quick", deadline=None, database=None, phases=[Phase.explicit, Phase.generate], max_examples=300
+)
 settings.load_profile("steady")

@@ -159,10 +159,8 @@ def delivered(state: State, _: Delivered) -> None:
     state.at = "end"
 
 
-def ended(state: State, event: Ended) -> None:
-    """The loop is over."""
-    state.outcome = event.outcome
-    state.error = event.error
+def ended(state: State, _: Ended) -> None:
+    """The loop is over. How it ended was decided before; the event says it to whoever reads the journal."""
     state.at = "done"
 
 

@@ -242,7 +242,7 @@ _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     CallsJudged: _answers_turn("judge"),
     TurnSettled: _answers_turn("settle"),
     Delivered: _answers("deliver"),
-    Ended: _answers("end"),
+    Ended: lambda state, event: state.at == "end" and event.outcome is state.outcome,
     ToolReturned: _accepts_call,
     ToolStarted: lambda state, event: _accepts_call(state, event) and event.index not in state.once,
     SignalReceived: _accepts_signal,

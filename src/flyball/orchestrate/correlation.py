@@ -1,0 +1,119 @@
+"""Correlation: which request, trace, span, model call and tool call each event of a journal belongs to.
+
+Only what came from outside is journaled, once, in `Started`. The rest follows from it and from the effects'
+ids, so whoever holds the journal gives every event the same ids:
+
+    trace                   the request's own, or made from the loop's id
+    └── the loop            a span made from the loop's id; its parent is the caller's span, if there is one
+        ├── an effect       a span made from the effect's id: a model call, a tool call, a check, ...
+        └── ...
+
+A tool's events name the call that caused them and the model request that the call came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from flyball.core.correlation import Correlation
+from flyball.core.events import (
+    Admitted,
+    CallsJudged,
+    Delivered,
+    Event,
+    ModelAnswered,
+    ModelFailed,
+    ToolReturned,
+    ToolStarted,
+    TurnPrepared,
+    TurnSettled,
+)
+from flyball.orchestrate.replay import steps
+from flyball.orchestrate.state import State
+
+_KINDS: dict[type[Event], str] = {
+    Admitted: "admit",
+    TurnPrepared: "prepare",
+    ModelAnswered: "infer",
+    ModelFailed: "infer",
+    CallsJudged: "judge",
+    ToolStarted: "execute",
+    ToolReturned: "execute",
+    TurnSettled: "settle",
+    Delivered: "deliver",
+}
+"""The kind of effect that an event belongs to; what is not here is about the loop as a whole."""
+
+_ASKED_BY_THE_MODEL = frozenset({"infer", "judge", "execute", "settle"})
+"""The kinds that belong to a turn's model request: the request itself, and what its answer led to."""
+
+
+def correlate(events: Iterable[Event]) -> Iterator[tuple[Correlation, Event]]:
+    """Each event of a journal with its ids.
+
+    Raises:
+        JournalCorrupt: the events are no journal.
+    """
+    calls: tuple[str, ...] = ()
+    for event, state in steps(events):
+        if isinstance(event, ModelAnswered):
+            calls = tuple([call.id for call in event.message.tool_calls])
+        yield event_correlation(event, state, calls), event
+
+
+def event_correlation(event: Event, state: State, calls: tuple[str, ...]) -> Correlation:
+    """The ids of one event, from the state that it led to and the ids of its turn's tool calls."""
+    whole = loop_correlation(state)
+    kind = _KINDS.get(type(event))
+    if kind is None:
+        return whole
+    turn = _turn(event, state)
+    index = event.index if isinstance(event, ToolStarted | ToolReturned) else 0
+    one = replace(
+        whole,
+        span_id=span_id_of(_effect_id(state, turn, kind, index)),
+        parent_span_id=whole.span_id,
+        model_request_id=_effect_id(state, turn, "infer", 0) if kind in _ASKED_BY_THE_MODEL else "",
+    )
+    if kind != "execute":
+        return one
+    return replace(one, tool_call_id=calls[index], caused_by=calls[index])
+
+
+def loop_correlation(state: State) -> Correlation:
+    """The ids of what is about a loop as a whole."""
+    given = state.correlation
+    return replace(
+        given,
+        request_id=given.request_id or state.loop_id,
+        trace_id=given.trace_id or trace_id_of(state.loop_id),
+        span_id=span_id_of(state.loop_id),
+        parent_span_id=given.span_id or given.parent_span_id,
+        loop_id=state.loop_id,
+        parent_loop_id=state.parent_loop_id or given.parent_loop_id,
+    )
+
+
+def span_id_of(name: str) -> str:
+    """The span of a loop or of an effect, by its id: 16 hex digits, the same each time."""
+    return sha256(name.encode("utf-8")).hexdigest()[:16]
+
+
+def trace_id_of(loop_id: str) -> str:
+    """The trace of a loop whose request brought none: 32 hex digits, the same each time."""
+    return sha256(f"trace/{loop_id}".encode()).hexdigest()[:32]
+
+
+def _turn(event: Event, state: State) -> int:
+    """The turn that an event's effect was owed in; the state may have moved on to the next one by now."""
+    if isinstance(event, Admitted):
+        return 0
+    return state.turn if isinstance(event, Delivered) else event.turn  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _effect_id(state: State, turn: int, kind: str, index: int) -> str:
+    """What `machine.effect_id` gave when the effect was owed."""
+    return f"{state.loop_id}/{state.attempt}/{turn}/{kind}/{index}"

@@ -1,0 +1,60 @@
+"""Where a loop stands: its phase and its stage, as functions of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flyball.core.events import Outcome, Stage
+from flyball.orchestrate.course import OVER
+from flyball.orchestrate.lifecycle.phases import Phase
+from flyball.orchestrate.state import State
+
+_ENDED: Mapping[Outcome, tuple[Phase, Stage]] = {
+    Outcome.SUCCESS: (Phase.COMPLETE, Stage.COMPLETE),
+    Outcome.FAILED: (Phase.ERROR, Stage.FAILED),
+    Outcome.CANCELLED: (Phase.CANCELLED, Stage.CANCELLED),
+}
+
+_STAGES: Mapping[Phase, Stage] = {
+    Phase.INIT: Stage.EXPLORING,
+    Phase.PLAN: Stage.PLANNING,
+    Phase.PREPARE: Stage.EXPLORING,
+    Phase.EXECUTE: Stage.EXECUTING,
+    Phase.VALIDATE: Stage.REVIEWING,
+}
+
+ARCHITECT = "architect"
+"""The role whose executing is architecting: the role in the loop's metadata, or the agent's name."""
+
+
+def phase_of(state: State) -> Phase:
+    """The phase that a loop is in."""
+    at = state.at
+    if at in OVER:
+        return _ENDED[state.outcome or Outcome.FAILED][0]
+    if at == "admit":
+        return Phase.INIT
+    if at == "prepare" and not state.iterations:
+        return Phase.PREPARE
+    # A loop that paused before a check has not begun it.
+    return Phase.VALIDATE if at == "settle" and not state.paused else Phase.EXECUTE
+
+
+def stage_of(state: State) -> Stage:
+    """The stage that a loop is in: an end, a wait, where somebody moved it by hand, or what its phase says."""
+    if state.at in OVER:
+        return _ENDED[state.outcome or Outcome.FAILED][1]
+    if state.paused:
+        return Stage.PAUSED
+    if state.at == "execute" and state.awaiting:
+        return Stage.AWAITING_APPROVAL
+    if state.stage is not None:
+        return state.stage
+    stage = _STAGES[phase_of(state)]
+    if stage is Stage.EXECUTING and _role(state) == ARCHITECT:
+        return Stage.ARCHITECTING
+    return stage
+
+
+def _role(state: State) -> str:
+    return str((state.metadata or {}).get("role", state.spec.agent))

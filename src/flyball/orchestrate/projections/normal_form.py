@@ -1,0 +1,93 @@
+"""Normal form: what two journals of the same run have in common, whoever drove it and whenever.
+
+- The results of tools that ran side by side stand in the order of their calls, not of their returning.
+- `ToolStarted` and `Resumed` are left out: they say how a loop was driven, not how it went.
+- Times, durations, speeds, and the ids that are made anew for each run are masked.
+
+A normal form is its own normal form. It serves to compare journals; it is none that could be resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from msgspec.structs import replace
+
+from flyball.core.correlation import Correlation
+from flyball.core.events import (
+    Admitted,
+    Event,
+    Forked,
+    ModelAnswered,
+    ModelFailed,
+    Resumed,
+    SignalReceived,
+    Started,
+    ToolReturned,
+    ToolStarted,
+)
+from flyball.core.messages import Message, Part, ToolCall, ToolResult
+
+
+def normal_form(events: Iterable[Event]) -> list[Event]:
+    """The events in normal form."""
+    kept = [_masked(event) for event in events if not isinstance(event, ToolStarted | Resumed)]
+    normal: list[Event] = []
+    for turn, group in groupby(kept, key=_turn_of_result):
+        normal.extend(group if turn is None else sorted(group, key=_index))
+    return normal
+
+
+def _turn_of_result(event: Event) -> int | None:
+    return event.turn if isinstance(event, ToolReturned) else None
+
+
+def _index(event: Any) -> int:
+    return event.index
+
+
+def _masked(event: Event) -> Event:
+    event = replace(event, at=0.0)
+    if isinstance(event, Started):
+        return replace(
+            event,
+            loop_id="",
+            parent_loop_id="",
+            correlation=Correlation(),
+            prompt=_said(event.prompt),
+            history=tuple([_message(message) for message in event.history]),
+        )
+    if isinstance(event, Forked):
+        return replace(event, loop_id="", source="", prompt=_said(event.prompt))
+    if isinstance(event, Admitted):
+        return replace(event, prompt=_said(event.prompt))
+    if isinstance(event, ModelAnswered):
+        return replace(event, message=_message(event.message), duration=0.0, request_id=None)
+    if isinstance(event, ModelFailed):
+        return replace(event, partial=_said(event.partial), duration=0.0)
+    if isinstance(event, ToolReturned):
+        return replace(event, result=_part(event.result), duration=0.0)
+    if isinstance(event, SignalReceived):
+        return replace(event, signal=replace(event.signal, id=""))
+    return event
+
+
+def _said(message: Message | None) -> Message | None:
+    return None if message is None else _message(message)
+
+
+def _message(message: Message) -> Message:
+    usage = message.usage
+    return replace(
+        message,
+        parts=tuple([_part(part) for part in message.parts]),
+        timestamp=None,
+        usage=None if usage is None else replace(usage, tokens_per_second=0.0),
+    )
+
+
+def _part(part: Part) -> Any:
+    """A part without the ids of the loop and the trace that it came through."""
+    return replace(part, loop_id=None, trace_id=None) if isinstance(part, ToolCall | ToolResult) else part

@@ -1,0 +1,93 @@
+"""The tools that a loop has run: pagantic's ToolCallsMade."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from flyball.core.errors import IncompleteToolCall, ToolExecutionFailed
+from flyball.core.events import CallsJudged, Event, ModelAnswered, ToolReturned, ToolStarted
+from flyball.core.messages import JSON, ResultKind, ToolCall, ToolResult
+from flyball.orchestrate.moves import interrupted
+
+
+class ToolCallRecord(Struct, frozen=True, omit_defaults=True):
+    """One tool invocation: what was called with which arguments, and what came of it.
+
+    `arguments` are those that the tool was run with, as an object; the raw text where they are none. `code`
+    is the taxonomy's code of a failed call. A call that had started and never returned has no duration, and
+    the status `interrupted`. `extra` holds what a foreign record said besides.
+    """
+
+    name: str
+    arguments: JSON
+    result: JSON = None
+    error: str | None = None
+    duration: float | None = None
+    call_id: str = ""
+    turn: int = 0
+    status: ResultKind = ResultKind.RETURN
+    code: str | None = None
+    extra: dict[str, Any] | None = None
+
+
+def tool_calls_made(events: Iterable[Event]) -> list[ToolCallRecord]:
+    """The tools that were run, turn by turn, in the order in which the model asked for them.
+
+    Calls that never ran (unknown, denied, no longer needed) are not among them.
+    """
+    calls: tuple[ToolCall, ...] = ()
+    made: dict[tuple[int, int], ToolCallRecord] = {}
+    for event in events:
+        if isinstance(event, ModelAnswered | CallsJudged):
+            calls = calls_to_run(event, calls)
+        elif isinstance(event, ToolStarted | ToolReturned):
+            made[event.turn, event.index] = _record(event, calls[event.index])
+    return [made[key] for key in sorted(made)]
+
+
+def calls_to_run(event: ModelAnswered | CallsJudged, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    """The turn's calls as they are run: as the model asked, with the arguments that a judge changed."""
+    if isinstance(event, ModelAnswered):
+        return event.message.tool_calls
+    changed = {verdict.index: verdict.args_json for verdict in event.verdicts}
+    return tuple(
+        [
+            call if (args := changed.get(index)) is None else ToolCall(call.id, call.name, args)
+            for index, call in enumerate(calls)
+        ]
+    )
+
+
+def arguments_of(call: ToolCall) -> JSON:
+    """A call's arguments as an object; the raw text where they are none."""
+    try:
+        return call.arguments
+    except IncompleteToolCall:
+        return call.args_json
+
+
+def code_of(result: ToolResult) -> str | None:
+    """The taxonomy's code of a result that is no success; None of one that is."""
+    code = (result.metadata or {}).get("code")
+    if isinstance(code, str):
+        return code
+    return ToolExecutionFailed.code if result.is_error else None
+
+
+def _record(event: ToolStarted | ToolReturned, call: ToolCall) -> ToolCallRecord:
+    returned = isinstance(event, ToolReturned)
+    result = event.result if returned else interrupted(call)
+    return ToolCallRecord(
+        call.name,
+        arguments_of(call),
+        result.content,
+        result.error,
+        event.duration if returned else None,
+        call.id,
+        event.turn,
+        result.status,
+        code_of(result),
+    )

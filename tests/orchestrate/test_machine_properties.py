@@ -1,0 +1,162 @@
+"""What holds for every loop, whatever happens to it."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flyball.core.effects import Execute, Infer, Settle, Wait
+from flyball.core.events import (
+    VERSION,
+    ModelAnswered,
+    Resumed,
+    SignalReceived,
+    ToolReturned,
+    ToolStarted,
+    TurnSettled,
+)
+from flyball.core.messages import Message, ResultKind, Role, Text, ToolCall, ToolResult
+from flyball.core.signals import Signal, SignalType
+from flyball.core.tools import Safety
+from flyball.orchestrate.machine import accepts, owed
+from tests.orchestrate.simulation import World, from_outside, is_work, reply, specs
+
+STEPS = 30
+
+
+def play(data: st.DataObject, world: World, steps: int = STEPS) -> None:
+    for _ in range(steps):
+        work = [effect for effect in owed(world.state) if is_work(effect)]
+        if not work or data.draw(st.integers(0, 3)) == 0:
+            world.offer(data.draw(from_outside(world)))
+            continue
+        effect = data.draw(st.sampled_from(work))
+        if isinstance(effect, Execute) and effect.once:
+            world.offer(ToolStarted(world.now, effect.turn, effect.index))
+        event = data.draw(reply(world, effect))
+        if effect.id in [still.id for still in owed(world.state)]:
+            world.answered.add(effect.id)
+            assert world.offer(event)
+            assert not accepts(world.state, event), "an answer is taken once"
+
+
+@given(st.data(), specs)
+def test_every_reachable_state_keeps_the_rules(data: st.DataObject, spec) -> None:  # type: ignore[no-untyped-def]
+    play(data, World(spec))
+
+
+@given(st.data(), specs)
+def test_every_loop_can_be_brought_to_its_end(data: st.DataObject, spec) -> None:  # type: ignore[no-untyped-def]
+    world = World(spec)
+    play(data, world, 15)
+    for _ in range(200):
+        if world.state.at == "done":
+            return
+        effects = owed(world.state)
+        waits = [effect for effect in effects if isinstance(effect, Wait) and effect.signals]
+        work = [effect for effect in effects if is_work(effect)]
+        if waits and not work:
+            kind = waits[0].signals[0]
+            assert world.offer(SignalReceived(world.now, Signal(kind)))
+            continue
+        assert world.offer(benign(world, work[0]))
+    raise AssertionError(f"no end in sight: {world.state.at} in turn {world.state.turn}")
+
+
+def benign(world: World, effect):  # type: ignore[no-untyped-def]
+    """The answer of a world in which all goes well."""
+    state = world.state
+    world.now += 1
+    if isinstance(effect, Infer):
+        calls = [definition.name for definition in state.spec.output.tools]
+        parts = (ToolCall("z", calls[0], '{"x": 1}'),) if calls else (Text("done"),)
+        return ModelAnswered(world.now, effect.turn, Message(Role.ASSISTANT, parts))
+    if isinstance(effect, Execute):
+        call = state.calls[effect.index]
+        return ToolReturned(world.now, effect.turn, effect.index, ToolResult(call.id, call.name, "ok"))
+    if isinstance(effect, Settle):
+        index = state.outputs[0] if state.outputs else None
+        return TurnSettled(world.now, effect.turn, accepted=True, index=index)
+    return _example(world, effect)
+
+
+def _example(world: World, effect):  # type: ignore[no-untyped-def]
+    from flyball.core.effects import Admit, Deliver, End, Judge, Prepare
+    from flyball.core.events import Admitted, CallsJudged, Delivered, Ended, TurnPrepared, Verdict
+
+    now = world.now
+    if isinstance(effect, Admit):
+        return Admitted(now)
+    if isinstance(effect, Prepare):
+        return TurnPrepared(now, effect.turn, tuple(world.state.spec.tools))
+    if isinstance(effect, Judge):
+        verdicts = tuple(Verdict(index, allowed=True) for index in effect.indices)
+        return CallsJudged(now, effect.turn, verdicts)
+    if isinstance(effect, Deliver):
+        return Delivered(now)
+    assert isinstance(effect, End)
+    return Ended(now, effect.outcome, effect.error)
+
+
+@given(st.data(), specs)
+@settings(max_examples=200)
+def test_an_at_most_once_call_that_had_started_is_never_owed_again(data: st.DataObject, spec) -> None:  # type: ignore[no-untyped-def]
+    world = World(spec)
+    started: set[str] = set()
+    for _ in range(STEPS):
+        for effect in owed(world.state):
+            if isinstance(effect, Execute):
+                tool = world.state.spec.tools[world.state.calls[effect.index].name]
+                assert effect.once == (tool.safety is Safety.AT_MOST_ONCE)
+                if effect.once and data.draw(st.booleans()):
+                    world.offer(ToolStarted(world.now, effect.turn, effect.index))
+                    started.add(effect.id)
+        if data.draw(st.integers(0, 4)) == 0 and world.offer(
+            Resumed(world.now, VERSION, world.state.epoch + 1)
+        ):
+            assert not started & {effect.id for effect in owed(world.state)}
+        work = [effect for effect in owed(world.state) if is_work(effect)]
+        if not work:
+            world.offer(data.draw(from_outside(world)))
+            continue
+        world.offer(data.draw(reply(world, data.draw(st.sampled_from(work)))))
+
+
+@given(st.data(), specs, st.randoms(use_true_random=False))
+def test_the_order_in_which_concurrent_tools_return_does_not_matter(data, spec, random) -> None:  # type: ignore[no-untyped-def]
+    """Two worlds get the same results in different orders, and go on alike."""
+    names = list(spec.tools)
+    if not names:
+        return
+    calls = tuple(
+        ToolCall(str(n), data.draw(st.sampled_from(names)), '{"x": 1}') for n in range(data.draw(st.integers(1, 5)))
+    )
+    message = Message(Role.ASSISTANT, calls)
+    kinds = st.sampled_from([ResultKind.RETURN, ResultKind.RETRY])
+    results = [
+        ToolResult(call.id, call.name, "ok", status=data.draw(kinds), stop_loop=data.draw(st.booleans()))
+        for call in calls
+    ]
+    worlds = [World(spec), World(spec)]
+    for number, world in enumerate(worlds):
+        while world.state.at not in ("infer", "done"):
+            if not world.offer(benign(world, owed(world.state)[0])):
+                return
+        world.offer(ModelAnswered(5000, world.state.turn, message))
+        for _ in range(50):
+            if world.state.at not in ("judge", "execute"):
+                break
+            effects = owed(world.state)
+            waits = [effect for effect in effects if isinstance(effect, Wait) and effect.signals]
+            work = [effect for effect in effects if is_work(effect)]
+            if waits:
+                world.offer(SignalReceived(5000, Signal(SignalType.APPROVE)))
+            elif isinstance(work[0], Execute):
+                chosen = random.choice(work) if number else work[0]
+                world.offer(ToolReturned(6000, chosen.turn, chosen.index, results[chosen.index]))
+            else:
+                world.now = 5500
+                world.offer(benign(world, work[0]))
+    first, second = (world.state for world in worlds)
+    assert first.history == second.history
+    assert (first.at, first.error, first.answer) == (second.at, second.error, second.answer)
