@@ -12,7 +12,10 @@ from hypothesis import Phase, settings
 
 os.environ["FLYBALL_ALLOW_MODEL_REQUESTS"] = "0"
 
-settings.register_profile("steady", derandomize=True, deadline=None, database=None)
+# The phase that explains a failure traces every line of it, which takes minutes: for `explore` only.
+_PHASES = tuple(phase for phase in Phase if phase is not Phase.explain)
+
+settings.register_profile("steady", derandomize=True, deadline=None, database=None, phases=_PHASES)
 settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
 settings.register_profile(
     "quick", deadline=None, database=None, phases=[Phase.explicit, Phase.generate], max_examples=300
