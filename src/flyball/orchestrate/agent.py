@@ -7,7 +7,7 @@ An agent is configuration and code, no state: it may run many times at once. Wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar, overload
@@ -310,7 +310,7 @@ class Agent(Generic[DepsT, OutputT]):
         """The policy that its loops record."""
         return self._bound({}).spec
 
-    async def _begin(self, prompt: Content | None, options: Any) -> Drive:
+    def _begin(self, prompt: Content | None, options: Any) -> Coroutine[Any, Any, Drive]:
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK) if options else SYSTEM_CLOCK
         if type(prompt) is str and prompt.isascii() and prompt:
@@ -326,7 +326,7 @@ class Agent(Generic[DepsT, OutputT]):
             started = _started(bindings.spec, message, options, clock.now())
         if message is None and not started.history:
             raise UserError("there is nothing to run: give a prompt, or messages")
-        return await Drive.begin(bindings, journal, started, clock)
+        return Drive.begin(bindings, journal, started, clock)
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
         """Hand the loop to another driver."""

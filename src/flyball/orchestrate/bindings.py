@@ -10,7 +10,7 @@ from flyball.core.events import Outcome
 from flyball.core.messages import ToolCall
 from flyball.core.spec import LoopSpec
 from flyball.inference.engine import Engine
-from flyball.orchestrate.output import OutputReader
+from flyball.orchestrate.output import Reader
 from flyball.orchestrate.requests import RequestParts, request_parts
 from flyball.tool.protocol import Tool
 
@@ -46,7 +46,7 @@ class Bindings:
         spec: LoopSpec,
         engine: Engine,
         tools: Mapping[str, Tool],
-        output: OutputReader,
+        output: Reader,
         *,
         prompt_functions: tuple[PromptFunction, ...] = (),
         validators: tuple[Validator, ...] = (),

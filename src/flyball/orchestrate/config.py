@@ -17,7 +17,8 @@ from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
 from flyball.inference.registry import resolve_engine
 from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
-from flyball.orchestrate.output import OutputReader, output_spec, prompted_instructions
+from flyball.orchestrate.output import output_spec, prompted_instructions
+from flyball.orchestrate.schema_output import SchemaOutput, as_output, reader_for
 from flyball.tool.decorator import as_tool
 from flyball.tool.protocol import Tool
 from flyball.tool.toolset import Toolset
@@ -106,6 +107,7 @@ def bind(config: AgentConfig, deps: Any = None) -> Bindings:
         default_mode=profile_for(engine).default_output_mode,
         validated=bool(config.validators),
         grammar=config.grammar,
+        repair=not isinstance(config.output, SchemaOutput) or config.output.repair,
     )
     clash = [definition.name for definition in output.tools if definition.name in tools]
     if clash:
@@ -135,7 +137,7 @@ def bind(config: AgentConfig, deps: Any = None) -> Bindings:
         spec,
         engine,
         tools,
-        OutputReader(config.output, output),
+        reader_for(config.output, output),
         prompt_functions=functions,
         validators=config.validators,
         approval=config.approval,
@@ -182,6 +184,7 @@ def _end_strategy(given: Any) -> Any:
 
 
 _SHAPE: dict[str, Any] = {
+    "output": as_output,
     "tools": _tools,
     "instructions": _instructions,
     "output_mode": _mode,

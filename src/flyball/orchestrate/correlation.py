@@ -109,9 +109,7 @@ def trace_id_of(loop_id: str) -> str:
 
 def _turn(event: Event, state: State) -> int:
     """The turn that an event's effect was owed in; the state may have moved on to the next one by now."""
-    if isinstance(event, Admitted):
-        return 0
-    return state.turn if isinstance(event, Delivered) else event.turn  # pyright: ignore[reportAttributeAccessIssue]
+    return 0 if isinstance(event, Admitted) else getattr(event, "turn", state.turn)
 
 
 def _effect_id(state: State, turn: int, kind: str, index: int) -> str:

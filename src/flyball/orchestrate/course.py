@@ -36,6 +36,7 @@ from flyball.orchestrate.moves import (
 from flyball.orchestrate.state import State
 from flyball.orchestrate.turn import all_returned, functions_open
 
+_USER = Role.USER
 OVER = frozenset({"deliver", "end", "done"})
 """The positions of a loop whose outcome is decided."""
 
@@ -47,14 +48,16 @@ def started(event: Started) -> State:
     """The state of a loop that has just begun."""
     spec = event.spec
     timeout = spec.limits.timeout
+    prompt = event.prompt
+    history = list(event.history)
     state = State(
         event.loop_id,
         spec,
-        list(event.history),
+        history,
         "infer",
         event.at,
         None if timeout is None else event.at + timeout,
-        event.prompt,
+        prompt,
         event.correlation,
         event.metadata,
         event.parent_loop_id,
@@ -63,8 +66,11 @@ def started(event: Started) -> State:
     )
     if spec.instructions:
         instruct(state, (spec.instructions,))
-    if event.prompt is not None:
-        say(state, event.prompt.parts)
+    if prompt is not None:
+        if history and history[-1].role is _USER:
+            say(state, prompt.parts)
+        else:
+            history.append(prompt)
     if spec.admits:
         state.at = "admit"
     else:

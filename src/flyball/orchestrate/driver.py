@@ -60,25 +60,19 @@ class Driver(Protocol):
 class Drive:
     """One loop, driven in this process. Made by `begin` or `take_over`, used by one task at a time."""
 
-    __slots__ = (
-        "_cancelling",
-        "_flushed",
-        "_flushing",
-        "_timer",
-        "_wake",
-        "bindings",
-        "clock",
-        "effect",
-        "interrupted",
-        "journal",
-        "length",
-        "loop_id",
-        "output",
-        "parts",
-        "pending",
-        "state",
-        "task",
-    )
+    # What only some runs need has its default here, so that the others do not pay for setting it.
+    _cancelling = 0
+    _flushed: asyncio.Event | None = None
+    _flushing = False
+    _timer: Timer | None = None
+    _wake: asyncio.Future[None] | None = None
+    effect: Effect | None = None
+    """What is being performed in place."""
+    interrupted = False
+    """Whether `effect` has been told to stop, because it is owed no longer."""
+    output: Any = UNREAD
+    task: asyncio.Task[Any] | None = None
+    """The task that drives, while it may be interrupted."""
 
     def __init__(
         self, bindings: Bindings, journal: Journal, state: State, length: int, clock: Clock = SYSTEM_CLOCK
@@ -89,17 +83,8 @@ class Drive:
         self.loop_id = state.loop_id
         self.length = length
         self.clock = clock
-        self.output: Any = UNREAD
         self.parts: RequestParts = bindings.parts_for(state.spec)
         self.pending: list[Event] = []
-        self._flushing = False
-        self._flushed: asyncio.Event | None = None
-        self.effect: Effect | None = None
-        self.task: asyncio.Task[Any] | None = None
-        self.interrupted = False
-        self._cancelling = 0
-        self._wake: asyncio.Future[None] | None = None
-        self._timer: Timer | None = None
 
     # Beginning
 
@@ -177,8 +162,9 @@ class Drive:
 
     async def advance(self) -> None:
         """Do what is owed next. What came of it is folded, and durable before anything else happens."""
-        effects = owed(self.state)
-        if self.state.deadline is not None:
+        state = self.state
+        effects = owed(state)
+        if state.deadline is not None:
             self._set_timer(effects)
         effect = effects[0]
         kind = type(effect)
@@ -186,10 +172,9 @@ class Drive:
             await self._together(effects)
             return
         if kind is End:
-            self.take(Ended(self.clock.now(), self.state.outcome or Outcome.FAILED, self.state.error))
+            self._end()
             return
         if self.pending:
-            state = self.state
             await self.flush()
             if self.state is not state:
                 return  # something else was appended meanwhile: ask again what is owed
@@ -202,8 +187,12 @@ class Drive:
             event = None
         finally:
             self.effect = None
-        if event is not None:
-            self.take(event)
+        if event is not None and self.take(event) and self.state.at == "end":
+            self._end()
+
+    def _end(self) -> None:
+        """Carry out End: nothing but the event."""
+        self.take(Ended(self.clock.now(), self.state.outcome or Outcome.FAILED, self.state.error))
 
     def is_interruption(self) -> bool:
         """Whether a cancellation that has just arrived was sent by this driver, and by nobody else."""

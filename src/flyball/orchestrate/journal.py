@@ -53,21 +53,23 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._loops: dict[str, list[Event]] = {}
-        self._arrival: dict[str, asyncio.Event] = {}
+        self._arrival: dict[str, asyncio.Event] | None = None
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
         """See `Journal.append`."""
         loop = self._loops.get(loop_id)
-        if loop is None:
-            loop = self._loops[loop_id] = []
-        if len(loop) != expected:
+        if loop is None and expected == 0:
+            self._loops[loop_id] = loop = list(events)
+        elif loop is not None and len(loop) == expected:
+            loop.extend(events)
+        else:
+            there = 0 if loop is None else len(loop)
             raise JournalConflict(
-                f"loop {loop_id!r} has {len(loop)} events, not {expected}: somebody else appended to it",
+                f"loop {loop_id!r} has {there} events, not {expected}: somebody else appended to it",
                 loop_id=loop_id,
                 expected=expected,
-                actual=len(loop),
+                actual=there,
             )
-        loop.extend(events)
         if self._arrival and (arrival := self._arrival.pop(loop_id, None)) is not None:
             arrival.set()
         return len(loop)
@@ -81,6 +83,8 @@ class MemoryJournal:
         try:
             async with asyncio.timeout(timeout):
                 while len(self._loops.get(loop_id, ())) <= length:
+                    if self._arrival is None:
+                        self._arrival = {}
                     await self._arrival.setdefault(loop_id, asyncio.Event()).wait()
         except TimeoutError:
             return False

@@ -141,8 +141,11 @@ def _unfinished(state: State, index: int) -> ToolResult:
 
 def instruct(state: State, instructions: tuple[str, ...], *, more: bool = False) -> None:
     """Set the leading system message; with `more`, add to what it says."""
-    parts: tuple[Part, ...] = tuple([Text(text) for text in instructions if text])
     history = state.history
+    if len(instructions) == 1 and not (history and history[0].role is _SYSTEM):
+        history.insert(0, Message(_SYSTEM, (Text(instructions[0]),)))
+        return
+    parts: tuple[Part, ...] = tuple([Text(text) for text in instructions if text])
     if history and history[0].role is _SYSTEM:
         history[0] = Message(_SYSTEM, (*history[0].parts, *parts) if more else parts)
     elif parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from msgspec import UNSET
 
@@ -11,12 +11,30 @@ from flyball.core.errors import SchemaMalformed, UserError
 from flyball.core.spec import TEXT_OUTPUT, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolKind
 from flyball.orchestrate.state import State
+from flyball.orchestrate.wrapped_schema import wrapped
 from flyball.tool.errors import ModelRetry
 
 OUTPUT_TOOL_NAME = "final_result"
 OUTPUT_TOOL_DESCRIPTION = "The final response which ends this conversation"
 OUTER_KEY = "result"
 """The key under which a value that is no object is wrapped, because tools and schemas want objects."""
+
+
+class Reader(Protocol):
+    """Reads an answer as the output that was asked for."""
+
+    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
+        """The output, and what had to be put right to read it.
+
+        Raises:
+            ModelRetry: it cannot be read; the message tells the model what is wrong.
+            FlyballError: it cannot be read, and the model is not asked again.
+        """
+        ...
+
+    def of(self, state: State) -> Any:
+        """The output of a loop that ended well, read from its state: no callback, no model."""
+        ...
 
 
 class OutputReader:
@@ -162,8 +180,9 @@ def json_schema(kind: Any, outer_key: str | None = None) -> dict[str, Any]:
         SchemaMalformed: it has none.
     """
     own = getattr(kind, "__json_schema__", None)
-    if callable(own) and outer_key is None:
-        return cast("dict[str, Any]", own())
+    if callable(own):
+        schema = cast("dict[str, Any]", own())
+        return schema if outer_key is None else wrapped(schema, outer_key)
     from pydantic.errors import PydanticInvalidForJsonSchema
 
     try:

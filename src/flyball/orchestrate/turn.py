@@ -75,7 +75,8 @@ def model_answered(state: State, event: ModelAnswered) -> None:
         state.history.append(message)
         _asked(state, calls)
         return
-    breach = state.spec.limits.after_answer(usage, 0)
+    limits = state.spec.limits
+    breach = limits.after_answer(usage, 0) if limits.count_tokens else None
     text = message.text
     if text:
         state.history.append(message)

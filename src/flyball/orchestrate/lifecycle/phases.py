@@ -77,7 +77,7 @@ class Path(Struct, frozen=True):
     phases: tuple[Phase, ...]
     retry: tuple[Phase, ...] = ()
     tool_loop: str = ""
-    """The phase that holds a loop of tool calls, or `step` if each step has its own; empty where none does."""
+    """The phase that holds a loop of tool calls, or `step` if each step has its own; empty if none does."""
 
 
 _CHECKED = (Phase.INIT, Phase.PREPARE, Phase.EXECUTE, Phase.VALIDATE, Phase.COMPLETE)
@@ -126,7 +126,7 @@ def check_stage(before: Stage, after: Stage) -> None:
     """
     if before.is_terminal and after is not before:
         raise IllegalTransition(
-            f"the stage {before!s} is an end, and {after!s} cannot follow: send the signal retry to try again",
+            f"the stage {before!s} is an end, and {after!s} cannot follow: the signal retry begins again",
             before=before,
             after=after,
         )

@@ -41,7 +41,7 @@ def phase_of(state: State) -> Phase:
 
 
 def stage_of(state: State) -> Stage:
-    """The stage that a loop is in: an end, a wait, where somebody moved it by hand, or what its phase says."""
+    """The stage that a loop is in: an end, a wait, where somebody moved it, or what its phase says."""
     if state.at in OVER:
         return _ENDED[state.outcome or Outcome.FAILED][1]
     if state.paused:

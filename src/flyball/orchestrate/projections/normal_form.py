@@ -36,7 +36,8 @@ def normal_form(events: Iterable[Event]) -> list[Event]:
     kept = [_masked(event) for event in events if not isinstance(event, ToolStarted | Resumed)]
     normal: list[Event] = []
     for turn, group in groupby(kept, key=_turn_of_result):
-        normal.extend(group if turn is None else sorted(group, key=_index))
+        events_of_turn = list(group)
+        normal.extend(events_of_turn if turn is None else sorted(events_of_turn, key=_index))
     return normal
 
 

@@ -1,8 +1,8 @@
 """The timeline of a loop: pagantic's observability events, each with the ids that tie it to its request.
 
-They stand in the order of their times, a cause always before what it caused. When something began is told from
-when it ended and how long it took. A model call or a tool call that was still running when the loop ended is
-not here: nothing of it was recorded.
+They stand in the order of their times, a cause always before what it caused. When something began is told
+from when it ended and how long it took. A model call or a tool call that was still running when the loop
+ended is not here: nothing of it was recorded.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, 
 from flyball.core.messages import FinishReason, ResultKind, ToolCall
 from flyball.core.usage import Usage
 from flyball.inference.request import Request, Result
+from flyball.orchestrate.correlation import event_correlation, loop_correlation
 from flyball.orchestrate.lifecycle import Phase
 from flyball.orchestrate.lifecycle.execution import course
-from flyball.orchestrate.correlation import event_correlation, loop_correlation
 from flyball.orchestrate.projections.tool_calls import arguments_of, calls_to_run, code_of
 from flyball.orchestrate.requests import RequestParts, request_of, request_parts
 

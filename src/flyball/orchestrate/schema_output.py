@@ -1,0 +1,198 @@
+"""A JSON Schema as an agent's output, where no Python type says it: a request's contract, say, or a file's.
+
+The answer is a plain JSON value that follows the schema. Three looks, in this order: is it JSON (put right
+first, if that is allowed), is what was wrapped there, does it follow the schema. Nothing is ever fetched for
+a schema: one that points outside itself is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from flyball.core.encodable import NotEncodable, to_json
+from flyball.core.errors import (
+    ConstraintFailure,
+    EnumUnrecognized,
+    JSONInvalid,
+    SchemaInvalid,
+    SchemaMalformed,
+)
+from flyball.core.schema import check_schema
+from flyball.core.spec import OutputSpec
+from flyball.orchestrate.output import OutputReader, Reader
+from flyball.orchestrate.state import State
+from flyball.tool.errors import ModelRetry
+
+_MAX_FAULTS = 20
+_MAX_TEXT = 300
+
+
+class SchemaOutput(Struct, frozen=True):
+    """A JSON Schema in the place of an output type. `Agent(output=some_dict)` is short for it.
+
+    `repair`: broken JSON is put right, if it can be. `retry`: the model is asked again for what is still
+    wrong; without it the first fault ends the run with a ConstraintFailure.
+    """
+
+    schema: dict[str, Any]
+    repair: bool = True
+    retry: bool = True
+
+    def __json_schema__(self) -> dict[str, Any]:
+        return self.schema
+
+
+class Fault(Struct, frozen=True):
+    """One thing that is wrong with an answer: where in it, by which keyword of the schema, and what."""
+
+    path: str
+    keyword: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class Look(Struct, frozen=True):
+    """What an answer came to: its value as far as it is JSON, what was put right, what is still wrong."""
+
+    value: Any | UnsetType = UNSET
+    repairs: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+class SchemaReader:
+    """Reads a raw answer as a value that follows a schema.
+
+    Raises:
+        SchemaMalformed: it is no JSON Schema, or points outside itself.
+    """
+
+    __slots__ = ("_errors", "_outer", "output")
+
+    def __init__(self, output: SchemaOutput, spec: OutputSpec) -> None:
+        self.output = output
+        self._outer = spec.outer_key
+        check_schema(output.schema)
+        import jsonschema_rs
+
+        try:
+            self._errors = jsonschema_rs.validator_for(output.schema, offline=True).iter_errors
+        except (ValueError, jsonschema_rs.ReferencingError) as error:
+            told = str(error).partition("\n")[0]
+            raise SchemaMalformed(f"the output's schema cannot be used: {_capped(told)}") from error
+
+    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
+        """The output, and what had to be put right to read it.
+
+        Raises:
+            ModelRetry: it has faults, and the model may try again; the message tells it what is wrong.
+            ConstraintFailure: it has faults, and that is the end.
+        """
+        look = self.look(raw)
+        if not look.faults:
+            return look.value, look.repairs
+        if not self.output.retry:
+            raise failure_of(look.faults)
+        lines = "\n".join([f"- {fault}" for fault in look.faults])
+        raise ModelRetry(
+            f"The answer does not follow its schema:\n{lines}\nAnswer again with this put right."
+        )
+
+    def of(self, state: State) -> Any:
+        """The output of a loop that ended well, read from its state: no callback, no model."""
+        if state.output is not UNSET:
+            return state.output
+        return None if state.answer is None else self.look(state.answer).value
+
+    def look(self, raw: str) -> Look:
+        """What an answer comes to. Never raises."""
+        repairs: tuple[str, ...] = ()
+        try:
+            value = _decoded(raw)
+        except ValueError as error:
+            mended = _mended(raw) if self.output.repair else None
+            if mended is None:
+                return Look(faults=(Fault("", "json", f"it is no JSON ({error}): {_capped(raw, 100)}"),))
+            value, repairs = _decoded(mended), ("json",)
+        if self._outer is not None:
+            if not _has(value, self._outer):
+                fault = Fault("", "required", f"it should be an object with the key {self._outer!r}")
+                return Look(value, repairs, (fault,))
+            value = value[self._outer]
+        return Look(
+            value, repairs, tuple([_fault(error) for error in islice(self._errors(value), _MAX_FAULTS)])
+        )
+
+
+def as_output(given: Any) -> Any:
+    """What a user passed as `output`: a dict is a JSON Schema, anything else is as it is.
+
+    Raises:
+        SchemaMalformed: the dict cannot be written as JSON.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    try:
+        return SchemaOutput(to_json(given, "output"))
+    except NotEncodable as error:
+        raise SchemaMalformed(f"the output's schema is no JSON: {error}") from error
+
+
+def reader_for(output: Any, spec: OutputSpec) -> Reader:
+    """The reader of an output.
+
+    Raises:
+        SchemaMalformed: there is no schema for it.
+    """
+    return SchemaReader(output, spec) if isinstance(output, SchemaOutput) else OutputReader(output, spec)
+
+
+def failure_of(faults: Sequence[Fault]) -> ConstraintFailure:
+    """Faults as the error of the taxonomy: the first one's path and violation, and all of them."""
+    first = faults[0]
+    kinds = {fault.keyword for fault in faults}
+    failure = JSONInvalid if kinds == {"json"} else EnumUnrecognized if kinds == {"enum"} else SchemaInvalid
+    told = "; ".join([str(fault) for fault in faults[:3]])
+    more = f" (and {len(faults) - 3} more)" if len(faults) > 3 else ""
+    return failure(
+        f"the answer does not follow its schema: {told}{more}",
+        path=first.path,
+        violation=first.message,
+        violations=[str(fault) for fault in faults],
+    )
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _has(value: Any, key: str) -> bool:
+    return isinstance(value, dict) and key in value
+
+
+def _mended(raw: str) -> str | None:
+    from flyball.constraint.json_text import repair_json
+
+    try:
+        mended = repair_json(raw)
+        return None if mended is None else str(msgspec.json.encode(_decoded(mended)), "utf-8")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _fault(error: Any) -> Fault:
+    path = "".join([f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path])
+    return Fault(path.removeprefix("."), error.kind.name, _capped(error.message))
+
+
+def _capped(text: str, limit: int = _MAX_TEXT) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
