@@ -77,11 +77,6 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     max_concurrency: int = 64
     max_depth: int | None = None
 
-    @property
-    def count_tokens(self) -> bool:
-        """Whether an answer's tokens can break anything."""
-        return self.quota is not None or self.usage.has_token_limits()
-
     def before_request(self, usage: RunUsage, iterations: int) -> FlyballError | None:
         """What one more model call would break."""
         if self.max_iterations is not None and iterations >= self.max_iterations:
@@ -99,10 +94,10 @@ class Limits(Struct, frozen=True, omit_defaults=True):
         """What the tokens so far break, or the calls that are asked for now."""
         soft = self.usage
         breach: FlyballError | None = None
-        if self.count_tokens:
+        if self.quota is not None:
+            breach = self.quota.check(usage)
+        if breach is None and soft.has_token_limits():
             breach = soft.check_tokens(usage)
-            if breach is None and self.quota is not None:
-                breach = self.quota.check(usage)
         if breach is None and calls:
             breach = _soft("calls_per_turn", self.calls_per_turn, calls)
             if breach is None and soft.tool_calls_limit is not None:

@@ -19,7 +19,7 @@ from collections.abc import Coroutine
 from typing import Any, NoReturn, Protocol
 
 from flyball.core.clock import Clock, Timer
-from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
+from flyball.core.effects import Admit, Deliver, Effect, Execute, Infer, Judge, Prepare, Settle, Wait
 from flyball.core.errors import JournalConflict, LoopMismatch, LoopNotFound, LoopTakenOver
 from flyball.core.events import (
     VERSION,
@@ -39,7 +39,7 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.machine import accepts, apply, fold, owed, start
+from flyball.orchestrate.machine import fold, owed, start, take
 from flyball.orchestrate.requests import RequestParts, request_of
 from flyball.orchestrate.state import State
 
@@ -138,16 +138,10 @@ class Drive:
         """Whether the loop is over."""
         return self.state.at == "done"
 
-    async def run(self) -> None:
+    def run(self) -> Coroutine[Any, Any, None]:
         """Run to the end."""
         self.enter()
-        try:
-            while self.state.at != "done":
-                await self.advance()
-            if self.pending:
-                await self.flush()
-        finally:
-            self.close()
+        return self.advance(to_end=True)
 
     def enter(self) -> None:
         """Note which task drives: the one that an interruption is sent to."""
@@ -160,39 +154,46 @@ class Drive:
             self._timer.cancel()
             self._timer = None
 
-    async def advance(self) -> None:
-        """Do what is owed next. What came of it is folded, and durable before anything else happens."""
-        state = self.state
-        effects = owed(state)
-        if state.deadline is not None:
-            self._set_timer(effects)
-        effect = effects[0]
-        kind = type(effect)
-        if len(effects) != 1 or kind is Wait:
-            await self._together(effects)
-            return
-        if kind is End:
-            self._end()
-            return
-        if self.pending:
-            await self.flush()
-            if self.state is not state:
-                return  # something else was appended meanwhile: ask again what is owed
-        self.effect = effect
-        try:
-            event = await self.perform(effect)
-        except asyncio.CancelledError:
-            if not self.is_interruption():
-                raise
-            event = None
-        finally:
-            self.effect = None
-        if event is not None and self.take(event) and self.state.at == "end":
-            self._end()
+    async def advance(self, *, to_end: bool = False) -> None:
+        """Do what is owed next, or all that is owed until the end.
 
-    def _end(self) -> None:
-        """Carry out End: nothing but the event."""
-        self.take(Ended(self.clock.now(), self.state.outcome or Outcome.FAILED, self.state.error))
+        What comes of it is folded, and durable before anything else happens.
+        """
+        try:
+            while self.state.at != "done":
+                state = self.state
+                if state.at == "end":
+                    self.take(Ended(self.clock.now(), state.outcome or Outcome.FAILED, state.error))
+                    continue
+                effects = owed(state)
+                if state.deadline is not None:
+                    self._set_timer(effects)
+                if len(effects) != 1 or type(effects[0]) is Wait:
+                    await self._together(effects)
+                else:
+                    if self.pending:
+                        await self.flush()
+                    if self.state is state:  # else something was appended meanwhile: ask again what is owed
+                        self.effect = effects[0]
+                        try:
+                            event = await self.perform(effects[0])
+                        except asyncio.CancelledError:
+                            if not self.is_interruption():
+                                raise
+                            event = None
+                        finally:
+                            self.effect = None
+                        if event is not None:
+                            self.take(event)
+                            if self.interrupted:
+                                self.is_interruption()  # it ended all the same: take the cancellation back
+                if not to_end and self.state.at != "end":
+                    return
+            if self.pending:
+                await self.flush()
+        finally:
+            if to_end and self._timer is not None:
+                self.close()
 
     def is_interruption(self) -> bool:
         """Whether a cancellation that has just arrived was sent by this driver, and by nobody else."""
@@ -295,7 +296,11 @@ class Drive:
         return await self._execute(effect)
 
     async def _settle(self) -> Event:
-        event, output = await performers.settle(self.state, self.bindings, self.bindings.deps, self.clock.now)
+        state, bindings, now = self.state, self.bindings, self.clock.now
+        if bindings.validators:
+            event, output = await performers.settle_validated(state, bindings, bindings.deps, now)
+        else:
+            event, output = performers.settle(state, bindings.output, now)
         if event.accepted:
             self.output = output
         return event
@@ -337,9 +342,8 @@ class Drive:
 
     def take(self, event: Event) -> bool:
         """Fold an event, if it fits here; `flush` makes it durable."""
-        if not accepts(self.state, event):
+        if not take(self.state, event):
             return False
-        apply(self.state, event)
         self.pending.append(event)
         return True
 

@@ -83,6 +83,15 @@ def apply(state: State, event: Event) -> None:
     _APPLY[type(event)](state, event)
 
 
+def take(state: State, event: Event) -> bool:
+    """Fold an event if it fits; whether it did."""
+    kind = type(event)
+    if not _ACCEPTS[kind](state, event):
+        return False
+    _APPLY[kind](state, event)
+    return True
+
+
 _APPLY: dict[type[Any], Callable[[State, Any], None]] = {
     Admitted: course.admitted,
     TurnPrepared: turn.turn_prepared,
@@ -115,9 +124,7 @@ def fold(events: Iterable[Event], place: str = "journal") -> State:
             if not isinstance(event, Started):
                 raise JournalCorrupt(f"{place}: begins with {type(event).__name__}, not with Started")
             state = start(event)
-        elif accepts(state, event):
-            apply(state, event)
-        else:
+        elif not take(state, event):
             raise JournalCorrupt(
                 f"{place}: event {number}, {type(event).__name__}, does not fit: "
                 f"the loop stands at {state.at!r} in turn {state.turn}",

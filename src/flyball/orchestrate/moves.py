@@ -17,7 +17,7 @@ from flyball.core.messages import Message, Part, ResultKind, Retry, Role, Text, 
 from flyball.orchestrate.state import Position, State
 
 _SYSTEM, _USER, _ASSISTANT, _TOOL = Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL
-_RAN = frozenset({ResultKind.RETURN, ResultKind.INTERRUPTED, ResultKind.DEFERRED})
+RAN = frozenset({ResultKind.RETURN, ResultKind.INTERRUPTED, ResultKind.DEFERRED})
 """What became of calls that count as tool calls made."""
 
 
@@ -81,11 +81,11 @@ def end(state: State, outcome: Outcome) -> None:
     """Decide the outcome. Calls that are still open are answered, so that the history stays valid."""
     state.outcome = outcome
     if state.calls and state.history[-1].role is _ASSISTANT:
-        for index, result in enumerate(state.results):
-            if result is None:
-                state.results[index] = _unfinished(state, index)
+        results = [result or _unfinished(state, index) for index, result in enumerate(state.results)]
+        state.results = list(results)
         state.open = 0
-        close_calls(state)
+        ran = [n for n, result in enumerate(results) if result.status in RAN and n not in state.outputs]
+        close_calls(state, len(ran))
     state.awaiting = ()
     state.pausing = state.paused = False
     state.at = "deliver" if state.spec.delivers else "end"
@@ -94,14 +94,9 @@ def end(state: State, outcome: Outcome) -> None:
 # The turn's calls
 
 
-def close_calls(state: State) -> None:
-    """Move the results of the turn's calls, which are all there, into the history; count those that ran."""
-    results = tuple([result for result in state.results if result is not None])
-    state.history.append(Message(_TOOL, results))
-    ran = 0
-    for index, result in enumerate(results):
-        if result.status in _RAN and index not in state.outputs:
-            ran += 1
+def close_calls(state: State, ran: int) -> None:
+    """Move the results of the turn's calls, which are all there, into the history; `ran` of them ran."""
+    state.history.append(Message(_TOOL, tuple(state.results)))  # pyright: ignore[reportArgumentType]
     if ran:
         state.usage = state.usage.add_tool_calls(ran)
 

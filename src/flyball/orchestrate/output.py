@@ -23,7 +23,7 @@ OUTER_KEY = "result"
 class Reader(Protocol):
     """Reads an answer as the output that was asked for."""
 
-    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
+    def read(self, raw: str) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be put right to read it.
 
         Raises:
@@ -51,7 +51,7 @@ class OutputReader:
         if not (kind is str and spec.mode is OutputMode.TEXT):
             self._validate = validator_of(kind, spec.outer_key)
 
-    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
+    def read(self, raw: str) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be repaired to read it.
 
         Raises:
@@ -84,7 +84,7 @@ class OutputReader:
             return self._restored(state.output)
         if state.answer is None:
             return None
-        return self.read(state.answer, state.answer_tool)[0]
+        return self.read(state.answer)[0]
 
     def _restored(self, value: Any) -> Any:
         if self.kind is str:

@@ -40,6 +40,7 @@ from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.output import OutputReader
 from flyball.orchestrate.soundness import sound
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
@@ -59,7 +60,9 @@ async def infer(engine: Engine, request: Request, turn: int, now: Any) -> ModelA
         result = await engine.infer(request)
     except Exception as error:
         return model_failed(error, turn, began, now())
-    return model_answered(result, turn, began, now())
+    message, notes = sound(result.message)
+    ended = now()
+    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes)
 
 
 def model_answered(result: Result, turn: int, began: float, ended: float) -> ModelAnswered:
@@ -153,36 +156,54 @@ async def judge(
     return CallsJudged(now(), state.turn, tuple(verdicts))
 
 
-async def settle(state: State, bindings: Bindings, deps: Any, now: Any) -> tuple[TurnSettled, Any]:
-    """Parse and validate the answer; gives the event and, if accepted, the output itself."""
-    candidates: list[tuple[int | None, str, str | None]] = [
-        (index, state.calls[index].args_json, state.calls[index].name) for index in state.outputs
-    ] or [(None, state.history[-1].text, None)]
+def settle(state: State, reader: OutputReader, now: Any) -> tuple[TurnSettled, Any]:
+    """Parse the answer as the output type; gives the event and, if accepted, the output itself."""
     feedback: list[str] = []
-    repairs: list[str] = []
-    for index, raw, tool in candidates:
+    for index, raw in _candidates(state):
         try:
-            value, repaired = bindings.output.read(raw, tool)
-            repairs.extend(repaired)
-            if not bindings.validators:
-                return TurnSettled(
-                    now(), state.turn, accepted=True, index=index, repairs=tuple(repairs)
-                ), value
-            changed = await _validated(value, state, bindings, deps)
-            output = UNSET if changed is value else to_json(changed)
+            value, repairs = reader.read(raw)
+        except ModelRetry as retry:
+            feedback.append(str(retry))
+        except Exception as error:
+            return _cannot_settle(state, _as_rule(error, "the output type failed"), now), None
+        else:
+            return TurnSettled(now(), state.turn, accepted=True, index=index, repairs=repairs), value
+    return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
+
+
+async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any) -> tuple[TurnSettled, Any]:
+    """Parse the answer and have the validators look at it, who may change it or ask for another."""
+    feedback: list[str] = []
+    for index, raw in _candidates(state):
+        try:
+            value, repairs = bindings.output.read(raw)
+            before = to_json(value)
+            value = await _validated(value, state, bindings, deps)
+            after = to_json(value)
         except ModelRetry as retry:
             feedback.append(str(retry))
         except NotEncodable as error:
-            failure = UserError(f"an output validator returned what cannot be recorded: {error}")
-            return TurnSettled(now(), state.turn, accepted=False, error=_record(failure)), None
+            failure = UserError(f"an output that is validated must be encodable: {error}")
+            return _cannot_settle(state, failure, now), None
         except Exception as error:
-            failure = _as_rule(error, "an output validator failed")
-            return TurnSettled(now(), state.turn, accepted=False, error=_record(failure)), None
+            return _cannot_settle(state, _as_rule(error, "an output validator failed"), now), None
         else:
-            event = TurnSettled(now(), state.turn, accepted=True, index=index, output=output)
-            return replace(event, repairs=tuple(repairs)), changed
-    refused = TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback))
-    return replace(refused, repairs=tuple(repairs)), None
+            # A validator may also have changed the value in place, so its content is compared.
+            output = UNSET if after == before else after
+            event = TurnSettled(now(), state.turn, accepted=True, index=index, output=output, repairs=repairs)
+            return event, value
+    return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
+
+
+def _candidates(state: State) -> list[tuple[int | None, str]]:
+    """What may be the output, as the model wrote it: the output calls in their order, or the text."""
+    if not state.outputs:
+        return [(None, state.history[-1].text)]
+    return [(index, state.calls[index].args_json) for index in state.outputs]
+
+
+def _cannot_settle(state: State, failure: FlyballError, now: Any) -> TurnSettled:
+    return TurnSettled(now(), state.turn, accepted=False, error=_record(failure))
 
 
 async def _validated(value: Any, state: State, bindings: Bindings, deps: Any) -> Any:

@@ -32,6 +32,7 @@ from flyball.core.events import (
 from flyball.core.messages import FinishReason, Message, ResultKind, ToolCall, ToolResult
 from flyball.orchestrate.circles import going_round
 from flyball.orchestrate.moves import (
+    RAN,
     ask_again,
     close_calls,
     count_retry,
@@ -75,8 +76,7 @@ def model_answered(state: State, event: ModelAnswered) -> None:
         state.history.append(message)
         _asked(state, calls)
         return
-    limits = state.spec.limits
-    breach = limits.after_answer(usage, 0) if limits.count_tokens else None
+    breach = state.spec.limits.after_answer(usage, 0)
     text = message.text
     if text:
         state.history.append(message)
@@ -130,8 +130,9 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
     choice = state.tool_choice
     if choice is not None and choice.auto_reset:
         state.tool_choice = None
-    breach = spec.limits.after_answer(state.usage, len(calls) - len(state.outputs))
-    if breach is None:
+    functions = len(calls) - len(state.outputs)
+    breach = spec.limits.after_answer(state.usage, functions)
+    if breach is None and functions:
         breach = going_round(state, calls)
     if breach is not None:
         fail(state, breach)
@@ -240,48 +241,52 @@ def all_returned(state: State) -> None:
     if state.open:
         move(state, "settle")
         return
-    close_calls(state)
-    failure = _count_retries(state)
-    if failure is not None:
-        fail(state, failure)
-        return
-    for result in state.results:
-        if result is not None and result.stop_loop and result.status is ResultKind.RETURN:
-            state.answer = result.text
-            end(state, Outcome.SUCCESS)
-            return
-    next_turn(state)
-
-
-def _count_retries(state: State) -> FlyballError | None:
-    """Count what the model must do again; the failure if that is once too often in a row."""
+    ran = 0
+    stop: ToolResult | None = None
     unknown: ToolResult | None = None
+    failure: FlyballError | None = None
     for index, result in enumerate(state.results):
         if result is None or index in state.outputs:
             continue
-        name = result.name
         if result.status is not _RETRY:
+            ran += result.status in RAN
             if state.tool_retries:
-                state.tool_retries.pop(name, None)
-            continue
-        tool = state.spec.tools.get(name)
-        if tool is None:
+                state.tool_retries.pop(result.name, None)
+            if result.stop_loop and stop is None:
+                stop = result
+        elif result.name in state.spec.tools:
+            failure = failure or _count_tool_retry(state, result)
+        else:
             unknown = result
-            continue
-        count = state.tool_retries[name] = state.tool_retries.get(name, 0) + 1
-        allowed = state.spec.retries if tool.retries is None else tool.retries
-        if count > allowed:
-            return ToolRetriesExceeded(
-                f"the tool {name!r} was called wrongly {count} times in a row ({allowed} retries allowed); "
-                f"the model was last told: {result.text[:500]}",
-                tool=name,
-                allowed=allowed,
-            )
-    if unknown is not None:
-        return count_retry(state, unknown.text)
-    if not state.outputs:
-        state.retries = 0
-    return None
+    close_calls(state, ran)
+    if failure is None:
+        if unknown is not None:
+            failure = count_retry(state, unknown.text)
+        elif not state.outputs:
+            state.retries = 0
+    if failure is not None:
+        fail(state, failure)
+    elif stop is not None:
+        state.answer = stop.text
+        end(state, Outcome.SUCCESS)
+    else:
+        next_turn(state)
+
+
+def _count_tool_retry(state: State, result: ToolResult) -> FlyballError | None:
+    """Count a call that the model must make again; the failure if that is once too often in a row."""
+    name = result.name
+    count = state.tool_retries[name] = state.tool_retries.get(name, 0) + 1
+    own = state.spec.tools[name].retries
+    allowed = state.spec.retries if own is None else own
+    if count <= allowed:
+        return None
+    return ToolRetriesExceeded(
+        f"the tool {name!r} was called wrongly {count} times in a row ({allowed} retries allowed); "
+        f"the model was last told: {result.text[:500]}",
+        tool=name,
+        allowed=allowed,
+    )
 
 
 # The output

@@ -251,7 +251,9 @@ class _World:
         if isinstance(effect, Judge):
             return await performers.judge(state, effect.indices, bindings, deps, now)
         if isinstance(effect, Settle):
-            return (await performers.settle(state, bindings, deps, now))[0]
+            if bindings.validators:
+                return (await performers.settle_validated(state, bindings, deps, now))[0]
+            return performers.settle(state, bindings.output, now)[0]
         if isinstance(effect, Deliver):
             output = bindings.output.of(state) if state.outcome is Outcome.SUCCESS else None
             return await performers.deliver(state, bindings, output, deps, now)
