@@ -3,5 +3,10 @@
 Rules:
 - everything above speaks to an `Engine` and knows no vendor;
 - engines are found by name through entry points (`flyball.engines`): nothing imports them;
-- a request is complete and encodable, so that it can be made in another process.
+- a request is complete and encodable, so that it can be made in another process;
+- a streamed answer and a whole one are the same answer: pieces pass by, the joined message counts;
+- real models are asked only where that is allowed (`permission`), so that no test calls one by accident.
+
+`engine`, `request` and `stream` are the seam; `model_string`, `profile` and `registry` lead from a name to an
+engine; `scripted` has engines that answer from code, with `answers`, `cut` and `minimum` behind them.
 """

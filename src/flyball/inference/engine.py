@@ -16,6 +16,9 @@ class Engine(Protocol):
     Guarantees: a failure is an InferenceFailure (or a ConfigurationFailure) of the taxonomy; cancelling the
     task that waits stops the work behind it as far as the runtime can; calls may overlap; a request is never
     changed. `flyball.testing.conformance.EngineConformance` checks an implementation.
+
+    An engine may have an attribute `profile` (a `flyball.inference.profile.Profile`) that says what its model
+    can do. One that speaks to a real model asks `check_model_requests_allowed` before each call.
     """
 
     async def infer(self, request: Request) -> Result:
