@@ -64,6 +64,7 @@ class SplitDriver:
         self._chaos = chaos
         self.deps = deps
         self._queue: list[tuple[str, bytes]] = []
+        self._published: set[str] = set()
         self._claims: set[str] = set()
         self._budget = 10_000
 
@@ -99,6 +100,20 @@ class SplitDriver:
         if self.chance(self._chaos.crash):
             self.crashes += 1
             raise _Crash
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no message is on its way."""
+        return not self._queue
+
+    def command(self, kind: str, body: InferCommand | ExecuteCommand) -> None:
+        """Put a command on its way, unless it was: a broker knows one that it had by its id.
+
+        Brokers forget: then it goes out again, although it was or is being carried out.
+        """
+        if body.id not in self._published or self.chance(self._chaos.double):
+            self._published.add(body.id)
+            self.publish(kind, body)
 
     def publish(self, kind: str, body: Struct) -> None:
         """Put a message on its way, perhaps twice."""
@@ -142,28 +157,28 @@ class _World:
         self._loop_id = loop_id
 
     async def begin(self, started: Started) -> None:
-        """Append Started, or take the loop over; then publish what is owed."""
+        """Append Started, or take the loop over."""
         try:
             await self._journal.append(started.loop_id, (started,), 0)
         except JournalConflict:
             events = await self._journal.read(started.loop_id)
             check_same(events[0], started)
-        await self._pump()
 
     async def settle_down(self) -> State:
         """Deliver messages until none are left and nothing but waiting is owed."""
         while True:
             message = self._driver.next_message()
-            if message is None:
-                state, idle = await self._pump()
-                if idle:
-                    return state
-                continue
             try:
-                await self._deliver(*message)
-            except _Crash:
-                continue  # it was not acknowledged: it comes again
-            self._driver.acknowledge(message)
+                if message is None:
+                    state = await self._pump()
+                    if self._driver.quiet:
+                        return state
+                else:
+                    await self._deliver(*message)
+                    self._driver.acknowledge(message)
+            except (_Crash, JournalConflict):
+                # What was not acknowledged comes again, and what is owed is worked out from the journal anew.
+                continue
 
     async def _deliver(self, kind: str, data: bytes) -> None:
         self._driver.maybe_crash()
@@ -215,21 +230,18 @@ class _World:
     async def _append(self, event: Event, length: int) -> None:
         await self._journal.append(self._loop_id, (event,), length)
 
-    async def _pump(self) -> tuple[State, bool]:
-        """Do what is the loop's own to do, and publish the rest; whether only waiting is left."""
+    async def _pump(self) -> State:
+        """Do what is the loop's own to do, and publish the rest."""
         while True:
             state, length = await self._load()
             effects = owed(state)
             parts = self._bindings.parts_for(state.spec)
             own: Effect | None = None
-            commands = 0
             for effect in effects:
                 if isinstance(effect, Infer):
-                    self._driver.publish("infer", infer_command(state, effect, parts))
-                    commands += 1
+                    self._driver.command("infer", infer_command(state, effect, parts))
                 elif isinstance(effect, Execute):
-                    self._driver.publish("execute", execute_command(state, effect))
-                    commands += 1
+                    self._driver.command("execute", execute_command(state, effect))
                 elif not isinstance(effect, Wait):
                     own = effect
                 elif effect.until is not None and self._clock.now() >= effect.until:
@@ -237,7 +249,7 @@ class _World:
                     break
             else:
                 if own is None:
-                    return state, not commands
+                    return state
                 event = await self._own(state, own)
                 self._driver.maybe_crash()
                 await self._append(event, length)
