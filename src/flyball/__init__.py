@@ -1,28 +1,72 @@
-"""flyball: language-model agents with deterministic control around probabilistic inference."""
+"""flyball: language-model agents with deterministic control around probabilistic inference.
+
+What most programs need is here; the rest is in its layer (see ARCHITECTURE.md). What not every program needs
+is loaded when it is first asked for, so that importing flyball stays cheap.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from flyball.core.context import RunContext
 from flyball.core.errors import FlyballError
 from flyball.core.limits import Limits, UsageLimits, UsageQuota
-from flyball.core.messages import Message
+from flyball.core.messages import Audio, Document, Image, Message, ToolCall
 from flyball.core.settings import ModelSettings
+from flyball.core.signals import Signal, SignalType
 from flyball.core.tools import Safety, ToolChoice
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.recorded import send_signal
 from flyball.orchestrate.result import RunResult
 from flyball.tool.decorator import tool
 from flyball.tool.errors import ModelRetry
+from flyball.tool.toolset import Toolset
+
+if TYPE_CHECKING:
+    from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+    from flyball.orchestrate.system import System
+    from flyball.runtime.sqlite import SQLiteJournal
+
+_LATER = {
+    "SQLiteJournal": "flyball.runtime.sqlite",
+    "System": "flyball.orchestrate.system",
+    "SystemRequest": "flyball.orchestrate.contracts",
+    "SystemResponse": "flyball.orchestrate.contracts",
+}
 
 __all__ = [
     "Agent",
+    "Audio",
+    "Document",
     "FlyballError",
+    "Image",
+    "Journal",
     "Limits",
+    "MemoryJournal",
     "Message",
     "ModelRetry",
     "ModelSettings",
     "RunContext",
     "RunResult",
+    "SQLiteJournal",
     "Safety",
+    "Signal",
+    "SignalType",
+    "System",
+    "SystemRequest",
+    "SystemResponse",
+    "ToolCall",
     "ToolChoice",
+    "Toolset",
     "UsageLimits",
     "UsageQuota",
+    "send_signal",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'flyball' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LATER[name]), name)
