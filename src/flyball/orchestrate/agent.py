@@ -35,11 +35,13 @@ from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runs import AgentRun, StreamedRun, result_from, result_of
+from flyball.orchestrate.schema_output import reader_for
 
 F = TypeVar("F", bound=Callable[..., Any])
 _USER = Role.USER
 
-_overrides: ContextVar[dict[int, dict[str, Any]]] = ContextVar("flyball_overrides")
+_overrides: ContextVar[dict[Any, dict[str, Any]]] = ContextVar("flyball_overrides")
+"""What is overridden in this context, by agent."""
 
 
 class Agent(Generic[DepsT, OutputT]):
@@ -216,7 +218,8 @@ class Agent(Generic[DepsT, OutputT]):
         _, state = await load(journal, loop_id)
         if state.at != "done":
             raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): use resume()")
-        return result_from(state, self._bound({}), journal)
+        # By the recorded spec: no engine is looked for, so a journal can be read where none is installed.
+        return result_from(state, reader_for(self.config.output, state.spec.output), journal)
 
     async def fork(
         self,
@@ -264,9 +267,15 @@ class Agent(Generic[DepsT, OutputT]):
     def override(self, **changes: Any):
         """Within this block (and the tasks begun in it) the agent has another model, tools, deps, ...
 
+        Blocks may be nested: the inner one's changes lie over the outer one's.
         Meant for tests: `with agent.override(model=ScriptedEngine("hi")): ...`
+
+        Raises:
+            UserError: an option that does not exist or cannot be.
         """
-        token = _overrides.set({**_overrides.get({}), id(self): changes})
+        outer = _overrides.get({})
+        self.config.changed(**_without_deps(changes))
+        token = _overrides.set({**outer, self: {**outer.get(self, {}), **changes}})
         try:
             yield
         finally:
@@ -324,8 +333,8 @@ class Agent(Generic[DepsT, OutputT]):
             given = options.get("journal")
             journal = MemoryJournal() if given is None else given
             started = _started(bindings.spec, message, options, clock.now())
-        if message is None and not started.history:
-            raise UserError("there is nothing to run: give a prompt, or messages")
+        if message is None:
+            check_question(started)
         return Drive.begin(bindings, journal, started, clock)
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
@@ -334,27 +343,40 @@ class Agent(Generic[DepsT, OutputT]):
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK)
         started = _started(bindings.spec, prompt_message(prompt), options, clock.now())
+        check_question(started)
         journal, state = await driver.run(bindings, options.get("journal"), started, clock)
-        return result_from(state, bindings, journal)
+        return result_from(state, bindings.output, journal)
 
     def _bound(self, options: Any) -> Bindings:
+        if options or _overrides.get(None) is not None:
+            changes = _overrides.get({}).get(self, {})
+            config = self.config.changed(**_without_deps(changes)) if changes else self.config
+            config, deps = config.for_run(options), changes.get("deps", options.get("deps"))
+            # What a run or an override has in its place is not even looked at: its model need not be there.
+            if config is not self.config or deps is not None:
+                return bind(config, deps)
         bindings = self._bindings
         if bindings is None:
             bindings = self._bindings = bind(self.config)
-        if options or _overrides.get(None) is not None:
-            return self._bound_otherwise(bindings, options)
         return bindings
 
-    def _bound_otherwise(self, bindings: Bindings, options: Any) -> Bindings:
-        changes = _overrides.get({}).get(id(self), {})
-        config, deps = self.config, options.get("deps")
-        if changes:
-            config = config.changed(**{key: value for key, value in changes.items() if key != "deps"})
-            deps = changes.get("deps", deps)
-        config = config.for_run(options)
-        if config is self.config and deps is None:
-            return bindings
-        return bind(config, deps)
+
+def _without_deps(changes: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if name != "deps"}
+
+
+def check_question(started: Started) -> None:
+    """Check that a loop begins with something that the model can answer.
+
+    Raises:
+        UserError: there is neither a prompt nor a history.
+        InvalidMessage: the history ends with what is no question, and no prompt follows.
+    """
+    if started.prompt is not None:
+        return
+    if not started.history:
+        raise UserError("there is nothing to run: give a prompt, or messages")
+    check_history(started.history, complete=True)
 
 
 def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -> Started:
@@ -389,12 +411,19 @@ def prompt_message(prompt: Content | None) -> Message | None:
 
     Raises:
         UserError: it is empty.
+        InvalidMessage: it is, or holds, what a user's message cannot carry.
     """
     if prompt is None:
         return None
     if not prompt:
         raise UserError("the prompt is empty: give text or parts, or leave it out to go on from messages")
-    return user(clean_text(prompt) if isinstance(prompt, str) else prompt)
+    if isinstance(prompt, str):
+        return user(clean_text(prompt))
+    message = user(prompt)
+    cleaned = [
+        Text(clean_text(part.text), part.extra) if type(part) is Text else part for part in message.parts
+    ]
+    return Message(_USER, tuple(cleaned))
 
 
 def _nobody_can_approve(bindings: Bindings) -> UserError:

@@ -13,9 +13,9 @@ from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import RunUsage
 from flyball.inference.stream import StreamEvent
-from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.output import Reader
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.state import State
 from flyball.orchestrate.streaming import stream
@@ -158,17 +158,17 @@ def result_of(drive: Drive) -> RunResult[Any]:
     """
     if drive.state.error is None:
         return RunResult(drive.read_output(), drive.state, drive.journal)
-    return result_from(drive.state, drive.bindings, drive.journal)
+    return result_from(drive.state, drive.bindings.output, drive.journal)
 
 
-def result_from(state: State, bindings: Bindings, journal: Journal) -> RunResult[Any]:
+def result_from(state: State, reader: Reader, journal: Journal) -> RunResult[Any]:
     """The result of a loop that is over, from its state alone.
 
     Raises:
         FlyballError: the loop failed or was cancelled; the error carries what was reached as `partial`.
     """
     if state.error is None and state.outcome is Outcome.SUCCESS:
-        return RunResult(bindings.output.of(state), state, journal)
+        return RunResult(reader.of(state), state, journal)
     if state.error is None:
         raise AgentRunClosed(f"loop {state.loop_id!r} is not over", loop_id=state.loop_id)
     failure = state.error.exception()
