@@ -12,7 +12,8 @@ _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
 
 def check_history(history: Sequence[Message], *, complete: bool = False) -> None:
     """Check that a history is valid: one leading system message at most, no empty message, every call
-    answered exactly once by the message that follows, nobody speaking twice in a row.
+    answered exactly once by the message that follows, nobody speaking twice in a row, and in no message
+    what its role cannot carry.
 
     Args:
         history: the messages.
@@ -24,14 +25,22 @@ def check_history(history: Sequence[Message], *, complete: bool = False) -> None
     before: Role | None = None
     calls: tuple[str, ...] = ()
     for number, message in enumerate(history):
+        if type(message) is not Message or type(message.role) is not Role:
+            raise InvalidMessage(
+                f"message {number} of the history is no Message with a Role: {message!r:.200}", number=number
+            )
         role, parts = message.role, message.parts
         if calls or role is _TOOL or role not in _AFTER[before] or not parts:
             _check_place(number, message, before, calls)
             calls = ()
-        if role is _ASSISTANT and not (len(parts) == 1 and type(parts[0]) is Text):
-            calls = tuple([part.id for part in parts if type(part) is ToolCall])
-            if len(set(calls)) != len(calls):
-                raise InvalidMessage(f"message {number} of the history has doubled call ids: {list(calls)}")
+        if not (len(parts) == 1 and type(parts[0]) is Text):
+            message.check()
+            if role is _ASSISTANT:
+                calls = tuple([part.id for part in parts if type(part) is ToolCall])
+                if len(set(calls)) != len(calls):
+                    raise InvalidMessage(
+                        f"message {number} of the history has doubled call ids: {list(calls)}", number=number
+                    )
         before = role
     if calls:
         raise InvalidMessage(f"the history ends with unanswered tool calls: {', '.join(calls)}")
