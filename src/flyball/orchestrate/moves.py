@@ -135,15 +135,14 @@ def _unfinished(state: State, index: int) -> ToolResult:
 
 
 def instruct(state: State, instructions: tuple[str, ...], *, more: bool = False) -> None:
-    """Set the leading system message; with `more`, add to what it says."""
-    history = state.history
-    if len(instructions) == 1 and not (history and history[0].role is _SYSTEM):
-        history.insert(0, Message(_SYSTEM, (Text(instructions[0]),)))
-        return
+    """Set the leading system message; with `more`, add to what it says. Without any text it stays."""
     parts: tuple[Part, ...] = tuple([Text(text) for text in instructions if text])
+    if not parts:
+        return
+    history = state.history
     if history and history[0].role is _SYSTEM:
         history[0] = Message(_SYSTEM, (*history[0].parts, *parts) if more else parts)
-    elif parts:
+    else:
         history.insert(0, Message(_SYSTEM, parts))
 
 
