@@ -1,0 +1,94 @@
+"""A process that runs an agent on a SQLite journal and is killed at a chosen point. See test_crash_points.
+
+Usage: crash_child.py FOLDER SHAPE POINT, where POINT counts the moments before and after each append; a point
+beyond the last lets the run end. The tools write what they did into FOLDER/effects, at once and unbuffered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from flyball import Agent, RunContext, tool
+from flyball.core.events import Event
+from flyball.core.messages import Message, Role, Text, ToolCall
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine
+from flyball.runtime.sqlite import SQLiteJournal
+
+LOOP = "order-17"
+PROMPT = "Do the three things."
+TOOLS = ("look", "send", "pay")
+
+
+class KillingJournal:
+    """A SQLite journal whose process dies before or after one of its appends."""
+
+    def __init__(self, journal: SQLiteJournal, point: int) -> None:
+        self._journal = journal
+        self._point = point
+        self._moment = 0
+        self.read = journal.read
+        self.wait = journal.wait
+        self.loops = journal.loops
+
+    async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
+        self._maybe_die()
+        length = await self._journal.append(loop_id, events, expected)
+        self._maybe_die()
+        return length
+
+    def _maybe_die(self) -> None:
+        if self._moment == self._point:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._moment += 1
+
+
+def agent(folder: Path, shape: str) -> Agent[None, str]:
+    """Three tools of three kinds of safety, called in three turns or all in one."""
+
+    def note(ctx: RunContext[None]) -> str:
+        with (folder / "effects").open("a") as effects:
+            effects.write(f"{ctx.tool_name} {ctx.idempotency_key}\n")
+            effects.flush()
+            os.fsync(effects.fileno())
+        return f"{ctx.tool_name} done"
+
+    @tool(safety="idempotent")
+    async def look(ctx: RunContext[None]) -> str:
+        """Look."""
+        return note(ctx)
+
+    @tool
+    async def send(ctx: RunContext[None]) -> str:
+        """Send."""
+        return note(ctx)
+
+    @tool(safety="at_most_once")
+    async def pay(ctx: RunContext[None]) -> str:
+        """Pay."""
+        return note(ctx)
+
+    async def model(request: Request) -> Message:
+        done = sum(message.role is Role.TOOL for message in request.messages)
+        if shape == "one turn":
+            wanted = TOOLS if done == 0 else ()
+        else:
+            wanted = TOOLS[done : done + 1]
+        calls = tuple(ToolCall(f"call-{name}", name) for name in wanted)
+        return Message(Role.ASSISTANT, calls or (Text("all done"),))
+
+    return Agent(FunctionEngine(model), tools=[look, send, pay])
+
+
+async def main(folder: Path, shape: str, point: int) -> None:
+    async with SQLiteJournal(folder / "runs.db") as journal:
+        await agent(folder, shape).run(PROMPT, journal=KillingJournal(journal, point), loop_id=LOOP)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))

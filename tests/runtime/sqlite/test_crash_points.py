@@ -1,0 +1,78 @@
+"""A real process is killed with SIGKILL before and after every append, and the run is resumed each time."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from flyball.core.errors import LoopNotFound
+from flyball.core.events import ToolReturned
+from flyball.core.messages import ResultKind
+from flyball.runtime.sqlite import SQLiteJournal
+from tests.runtime.sqlite.crash_child import LOOP, PROMPT, TOOLS, agent
+
+POINTS = {"three turns": 18, "one turn": 14}
+"""How many moments there are before and after the appends of each run."""
+
+
+def killed_at(folder: Path, shape: str, point: int) -> bool:
+    """Run the child; whether it was killed rather than finished."""
+    command = [sys.executable, "-m", "tests.runtime.sqlite.crash_child", str(folder), shape, str(point)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+    return ended.returncode != 0
+
+
+async def finish(folder: Path, shape: str) -> tuple[str, list[ToolReturned]]:
+    """Resume what is recorded, as the next process would; begin if nothing is."""
+    async with SQLiteJournal(folder / "runs.db") as journal:
+        bound = agent(folder, shape)
+        try:
+            result = await bound.resume(LOOP, journal)
+        except LoopNotFound:
+            result = await bound.run(PROMPT, journal=journal, loop_id=LOOP)
+        replayed = await bound.replay(LOOP, journal)
+        assert replayed.messages == result.messages
+        returned = [event for event in await result.events() if isinstance(event, ToolReturned)]
+        return result.output, returned
+
+
+@pytest.mark.parametrize("shape", ["three turns", "one turn"])
+def test_a_run_killed_at_any_point_is_finished_by_resume(shape: str, tmp_path: Path) -> None:
+    def crash(point: int) -> bool:
+        folder = tmp_path / str(point)
+        folder.mkdir()
+        return killed_at(folder, shape, point)
+
+    with ThreadPoolExecutor(4) as children:
+        killed = list(children.map(crash, range(POINTS[shape] + 1)))
+    # Every point but the one beyond the last killed the process: none was left out, and there are no more.
+    assert killed == [True] * POINTS[shape] + [False]
+    for point in range(POINTS[shape] + 1):
+        output, returned = asyncio.run(finish(tmp_path / str(point), shape))
+        assert output == "all done", point
+        check_results(tmp_path / str(point), returned, point)
+
+
+def check_results(folder: Path, returned: list[ToolReturned], point: int) -> None:
+    recorded = Counter(event.result.name for event in returned)
+    assert all(recorded[name] == 1 for name in TOOLS if name != "pay"), (point, recorded)
+    assert recorded["pay"] <= 1
+    lines = (folder / "effects").read_text().splitlines()
+    ran = Counter(line.split()[0] for line in lines)
+    assert ran["pay"] <= 1, (point, ran)
+    # Whatever ran twice could tell: the key it was given is the same.
+    assert len(set(lines)) == len({line.split()[0] for line in lines})
+    statuses = {event.result.name: event.result.status for event in returned}
+    if "pay" not in recorded:
+        assert ran["pay"] <= 1  # it was interrupted: the history says so, and no result is recorded
+    else:
+        assert statuses["pay"] is ResultKind.RETURN
+        assert ran["pay"] == 1
