@@ -75,10 +75,8 @@ def agent(folder: Path, shape: str) -> Agent[None, str]:
 
     async def model(request: Request) -> Message:
         done = sum(message.role is Role.TOOL for message in request.messages)
-        if shape == "one turn":
-            wanted = TOOLS if done == 0 else ()
-        else:
-            wanted = TOOLS[done : done + 1]
+        a_turn = len(TOOLS) if shape == "one turn" else 1
+        wanted = TOOLS[done * a_turn : (done + 1) * a_turn]
         calls = tuple(ToolCall(f"call-{name}", name) for name in wanted)
         return Message(Role.ASSISTANT, calls or (Text("all done"),))
 
