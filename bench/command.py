@@ -21,8 +21,8 @@ from bench.rows import ROWS, Row, chosen
 from bench.table import Outcome, table, verdict
 from bench.timing import Effort
 
-THOROUGH = Effort(rounds=30, samples=5, sample_ns=5_000_000)
-QUICK = Effort(rounds=5, samples=3, sample_ns=2_000_000)
+THOROUGH = Effort(rounds=60, samples=5, sample_ns=4_000_000)
+QUICK = Effort(rounds=10, samples=3, sample_ns=2_000_000)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -43,8 +43,8 @@ async def resident(effort: Effort) -> Figures:
 
 
 def _both(way: Way, effort: Effort) -> Figures:
-    times = max(1, effort.rounds // 10)
-    lowest = [min(in_fresh_process(name, way) for _ in range(times)) for name in ("floor", "flyball")]
+    times = range(effort.a_share(20).rounds)
+    lowest = [min(in_fresh_process(name, way) for _ in times) for name in ("floor", "flyball")]
     return Figures(lowest[0], lowest[1], "bytes")
 
 

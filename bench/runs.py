@@ -109,7 +109,7 @@ async def measure(name: str, effort: Effort) -> Figures:
     await check_answer(subjects[1], workload, workload.seen)
     before = calls_made()
     if workload.runs > 1:
-        effort = effort._replace(rounds=max(3, effort.rounds // 3), samples=3)
+        effort = effort.a_share(6)
     times = await in_turns(subjects, effort)
     check_calls(calls_made() - before, sum(timed.calls for timed in times) * workload.runs * workload.turns)
     await prove(peer.result, workload.proof)

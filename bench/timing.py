@@ -26,6 +26,10 @@ class Effort(NamedTuple):
     samples: int
     sample_ns: int
 
+    def a_share(self, part: int) -> Effort:
+        """Less of it, for what takes long: one in `part` of the rounds, three at least, of three samples."""
+        return Effort(max(3, self.rounds // part), 3, self.sample_ns)
+
 
 class Timed(NamedTuple):
     """What one call costs, in nanoseconds, and how many calls were made to find out."""

@@ -25,20 +25,19 @@ async def events() -> list[Event]:
 async def test_the_journal_must_hold_what_was_appended(tmp_path: Path, events: list[Event]) -> None:
     async with SQLiteJournal(tmp_path / "journal.db", synchronous="normal") as kept:
         appends = Appends(kept, events)
-        await appends.write()
-        await appends.write()
-        await appends.check(2)
-        with pytest.raises(Void, match="does not hold the 3 loops"):
-            await appends.check(3)
-        other = Appends(kept, events[:-1])
+        for _ in range(len(events) + 1):
+            await appends.write()
+        await appends.check(len(events) + 1)
+        with pytest.raises(Void, match="holds 24 events, not the 25 that were appended"):
+            await appends.check(len(events) + 2)
         with pytest.raises(Void, match="does not hold the events"):
-            await other.check(2)
+            await Appends(kept, events[1:]).check(len(events) + 1)
 
 
 async def test_the_raw_table_must_hold_what_was_inserted(tmp_path: Path, events: list[Event]) -> None:
     table = RawTable(tmp_path / "raw.db", "normal", events)
     await table.write()
-    with pytest.raises(Void, match=f"holds {len(events)} rows, not {2 * len(events)}"):
+    with pytest.raises(Void, match="holds 1 rows, not 2"):
         table.check(2)
 
 
