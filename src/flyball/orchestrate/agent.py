@@ -326,15 +326,16 @@ class Agent(Generic[DepsT, OutputT]):
             message: Message | None = Message(_USER, (Text(prompt),))
         else:
             message = prompt_message(prompt)
+        journal: Journal | None = None
         if not options:
-            journal: Journal = MemoryJournal()
             started = Started(clock.now(), VERSION, new_id(), bindings.spec, message)
         else:
-            given = options.get("journal")
-            journal = MemoryJournal() if given is None else given
+            journal = options.get("journal")
             started = _started(bindings.spec, message, options, clock.now())
         if message is None:
             check_question(started)
+        if journal is None:
+            return Drive.begin(bindings, MemoryJournal(), started, clock, shared=False)
         return Drive.begin(bindings, journal, started, clock)
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:

@@ -6,8 +6,9 @@ longer is cancelled. Three habits keep it cheap and safe:
 - An effect that is alone is awaited in place; only effects that run beside each other get a task each.
 - What led to an effect is durable before the effect touches the world: events are flushed to the journal
   before a model call, a tool call or a user's function begins, and before a caller is told anything.
-- Signals and the deadline are folded as they come. If what runs is then owed no longer, it is interrupted,
-  the way `asyncio.timeout` does it: by a cancellation that does not leave the driver.
+- Signals and the deadline are folded as they come, also those that others append to the journal. If what
+  runs is then owed no longer, it is interrupted, the way `asyncio.timeout` does it: by a cancellation that
+  does not leave the driver.
 
 Cancelling the task that drives is not a signal: it leaves the journal as it stands, and `resume` goes on.
 """
@@ -16,11 +17,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from flyball.core.clock import Clock, Timer
-from flyball.core.effects import Admit, Deliver, Effect, Execute, Infer, Judge, Prepare, Settle, Wait
-from flyball.core.errors import JournalConflict, LoopMismatch, LoopNotFound, LoopTakenOver
+from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
+from flyball.core.errors import JournalConflict, LoopMismatch, LoopNotFound
 from flyball.core.events import (
     VERSION,
     Ended,
@@ -39,7 +40,8 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.machine import fold, owed, start, take
+from flyball.orchestrate.ledger import Ledger
+from flyball.orchestrate.machine import fold, owed, start
 from flyball.orchestrate.requests import RequestParts, request_of
 from flyball.orchestrate.state import State
 
@@ -57,40 +59,62 @@ class Driver(Protocol):
         ...
 
 
-class Drive:
-    """One loop, driven in this process. Made by `begin` or `take_over`, used by one task at a time."""
+class Drive(Ledger):
+    """One loop, driven in this process. Made by `begin` or `take_over`, used by one task at a time.
 
-    # What only some runs need has its default here, so that the others do not pay for setting it.
-    _cancelling = 0
-    _flushed: asyncio.Event | None = None
-    _flushing = False
-    _timer: Timer | None = None
-    _wake: asyncio.Future[None] | None = None
-    effect: Effect | None = None
-    """What is being performed in place."""
-    interrupted = False
-    """Whether `effect` has been told to stop, because it is owed no longer."""
-    output: Any = UNREAD
-    task: asyncio.Task[Any] | None = None
-    """The task that drives, while it may be interrupted."""
+    `shared` says that others may reach the journal: while an effect runs, what they append is looked out for.
+    """
+
+    __slots__ = (
+        "_cancelling",
+        "_failure",
+        "_follower",
+        "_timer",
+        "_wake",
+        "bindings",
+        "effect",
+        "interrupted",
+        "output",
+        "parts",
+        "shared",
+        "task",
+    )
 
     def __init__(
-        self, bindings: Bindings, journal: Journal, state: State, length: int, clock: Clock = SYSTEM_CLOCK
+        self,
+        bindings: Bindings,
+        journal: Journal,
+        state: State,
+        length: int,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        shared: bool = True,
     ) -> None:
+        super().__init__(journal, state, length, clock)
         self.bindings = bindings
-        self.journal = journal
-        self.state = state
-        self.loop_id = state.loop_id
-        self.length = length
-        self.clock = clock
+        self.shared = shared
+        self.output: Any = UNREAD
         self.parts: RequestParts = bindings.parts_for(state.spec)
-        self.pending: list[Event] = []
+        self.effect: Effect | None = None
+        self.task: asyncio.Task[Any] | None = None
+        self.interrupted = False
+        self._cancelling = 0
+        self._failure: Exception | None = None
+        self._follower: asyncio.Handle | asyncio.Task[None] | None = None
+        self._wake: asyncio.Future[None] | None = None
+        self._timer: Timer | None = None
 
     # Beginning
 
     @classmethod
     async def begin(
-        cls, bindings: Bindings, journal: Journal, started: Started, clock: Clock = SYSTEM_CLOCK
+        cls,
+        bindings: Bindings,
+        journal: Journal,
+        started: Started,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        shared: bool = True,
     ) -> Drive:
         """Begin a loop, or go on with the one that has this id already.
 
@@ -101,7 +125,7 @@ class Drive:
             length = await journal.append(started.loop_id, (started,), 0)
         except JournalConflict:
             return await cls.take_over(bindings, journal, started.loop_id, clock, started)
-        return cls(bindings, journal, start(started), length, clock)
+        return cls(bindings, journal, start(started), length, clock, shared=shared)
 
     @classmethod
     async def take_over(
@@ -127,7 +151,10 @@ class Drive:
             check_same(events[0], wanted)
         drive = cls(bindings, journal, state, len(events), clock)
         if state.at != "done":
-            drive.take(Resumed(clock.now(), VERSION, state.epoch + 1))
+            now = clock.now()
+            drive.take(Resumed(now, VERSION, state.epoch + 1))
+            if state.deadline is not None and now >= state.deadline:
+                drive.take(TimePassed(now))  # before anything is begun that there is no time for
             await drive.flush()
         return drive
 
@@ -147,12 +174,19 @@ class Drive:
         """Note which task drives: the one that an interruption is sent to."""
         self.task = task = asyncio.current_task()
         self._cancelling = 0 if task is None else task.cancelling()
+        state = self.state
+        if state.once and state.at == "execute" and any(state.results[n] is None for n in state.once):
+            # The task that ran them was cancelled. They may not start again: as after any other break.
+            self.take(Resumed(self.clock.now(), VERSION, state.epoch + 1))
 
     def close(self) -> None:
-        """Let go of the timer. The loop stays as it is recorded."""
+        """Let go of the timer and the journal. The loop stays as it is recorded."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._follower is not None:
+            self._follower.cancel()
+            self._follower = None
 
     async def advance(self, *, to_end: bool = False) -> None:
         """Do what is owed next, or all that is owed until the end.
@@ -161,6 +195,8 @@ class Drive:
         """
         try:
             while self.state.at != "done":
+                if self._failure is not None:
+                    raise self._failure
                 state = self.state
                 if state.at == "end":
                     self.take(Ended(self.clock.now(), state.outcome or Outcome.FAILED, state.error))
@@ -169,31 +205,37 @@ class Drive:
                 if state.deadline is not None:
                     self._set_timer(effects)
                 if len(effects) != 1 or type(effects[0]) is Wait:
-                    await self._together(effects)
+                    await self._together()
                 else:
-                    if self.pending:
-                        await self.flush()
-                    if self.state is state:  # else something was appended meanwhile: ask again what is owed
-                        self.effect = effects[0]
-                        try:
-                            event = await self.perform(effects[0])
-                        except asyncio.CancelledError:
-                            if not self.is_interruption():
-                                raise
-                            event = None
-                        finally:
-                            self.effect = None
-                        if event is not None:
-                            self.take(event)
-                            if self.interrupted:
-                                self.is_interruption()  # it ended all the same: take the cancellation back
+                    if (self.pending or self._busy) and not await self.recorded():
+                        continue  # something came meanwhile: ask again what is owed
+                    self.occupy(effects[0])
+                    try:
+                        event = await self.perform(effects[0])
+                    except asyncio.CancelledError:
+                        if not self.is_interruption():
+                            raise
+                        event = None
+                    finally:
+                        self.effect = None
+                        if self.interrupted:
+                            self.is_interruption()  # it ended all the same: take the cancellation back
+                    if event is not None:
+                        self.take(event)
                 if not to_end and self.state.at != "end":
                     return
             if self.pending:
                 await self.flush()
         finally:
-            if to_end and self._timer is not None:
+            if to_end and (self._timer is not None or self._follower is not None):
                 self.close()
+
+    def occupy(self, effect: Effect) -> None:
+        """Begin an effect in this task: from here on it may be interrupted."""
+        self.effect = effect
+        if self.shared and self._follower is None:
+            # Not at once: an effect that does not wait for anything needs no look-out.
+            self._follower = asyncio.get_running_loop().call_soon(self._follow)
 
     def is_interruption(self) -> bool:
         """Whether a cancellation that has just arrived was sent by this driver, and by nobody else."""
@@ -202,6 +244,8 @@ class Drive:
 
     async def next_inference(self) -> Infer | None:
         """Do what is owed, unless that is a model call alone: then it is given back, for the caller."""
+        if self._failure is not None:
+            raise self._failure
         effects = owed(self.state)
         if self.state.deadline is not None:
             self._set_timer(effects)
@@ -209,43 +253,46 @@ class Drive:
         if type(effect) is not Infer:
             await self.advance()
             return None
-        state = self.state
-        await self.flush()
-        return effect if self.state is state else None
+        if (self.pending or self._busy) and not await self.recorded():
+            return None
+        return effect
 
-    async def _together(self, effects: list[Effect]) -> None:
+    async def _together(self) -> None:
         """Perform effects beside each other, until only one is owed that is no wait, or nothing."""
         running: dict[str, asyncio.Future[Event | None]] = {}
-        watch: asyncio.Future[bool] | None = None
+        new_wake = asyncio.get_running_loop().create_future
         try:
-            while len(effects) > 1 or running or (effects and type(effects[0]) is Wait):
-                wanted = {effect.id: effect for effect in effects if type(effect) is not Wait}
-                for name in [name for name in running if name not in wanted]:
-                    await _stopped(running.pop(name))
-                if self.pending:
-                    await self.flush()
+            while True:
+                # Made before anything is looked at: whatever comes from here on is not missed.
+                self._wake = wake = new_wake()
+                if self.shared and self._follower is None:
+                    self._follow()
+                if self._failure is not None:
+                    raise self._failure
+                effects = owed(self.state)
+                if self.state.deadline is not None:
+                    self._set_timer(effects)
+                wanted = {effect.id: effect for effect in effects if not isinstance(effect, Wait | End)}
+                unwanted = [running.pop(name) for name in list(running) if name not in wanted]
+                if unwanted:
+                    await _stopped(unwanted)
+                    continue
+                if not running and (not effects or (len(effects) == 1 and type(effects[0]) is not Wait)):
+                    return
+                if (self.pending or self._busy) and not await self.recorded():
+                    continue
                 for name, effect in wanted.items():
                     if name not in running:
                         running[name] = asyncio.ensure_future(self.perform(effect))
-                if watch is None and not running:
-                    watch = asyncio.ensure_future(self.journal.wait(self.loop_id, self.length))
-                self._wake = asyncio.get_running_loop().create_future()
-                waiting = [self._wake, *running.values(), *([watch] if watch is not None else [])]
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                if watch is not None and watch.done():
-                    watch = None
-                    await self._catch_up()
+                await asyncio.wait([wake, *running.values()], return_when=asyncio.FIRST_COMPLETED)
                 for name in [name for name, task in running.items() if task.done()]:
                     event = running.pop(name).result()
                     if event is not None:
                         self.take(event)
-                effects = owed(self.state)
-                if self.state.deadline is not None:
-                    self._set_timer(effects)
         finally:
             self._wake = None
-            for task in (*running.values(), *([watch] if watch is not None else [])):
-                await _stopped(task)
+            if running:
+                await _stopped(list(running.values()))
 
     def _set_timer(self, effects: list[Effect]) -> None:
         """Take the wait for the deadline out of the effects: a timer serves it, not a task."""
@@ -307,9 +354,10 @@ class Drive:
 
     def read_output(self) -> Any:
         """The output of a loop that ended well; None of any other."""
+        if self.state.outcome is not Outcome.SUCCESS:
+            return None
         if self.output is UNREAD:
-            well = self.state.outcome is Outcome.SUCCESS
-            self.output = self.bindings.output.of(self.state) if well else None
+            self.output = self.bindings.output.of(self.state)
         return self.output
 
     # Signals and time
@@ -319,86 +367,47 @@ class Drive:
         taken = self.take(SignalReceived(self.clock.now(), signal))
         if taken:
             await self.flush()
-            self._stir()
+            self.stir()
         return taken
 
     def _time_passed(self) -> None:
         if self.take(TimePassed(self.clock.now())):
-            self._stir()
+            self.stir()
 
-    def _stir(self) -> None:
+    def stir(self) -> None:
         """Make the driver look again: wake it, or interrupt what it runs if that is owed no longer."""
         if self._wake is not None:
             if not self._wake.done():
                 self._wake.set_result(None)
         elif self.effect is not None and not self.interrupted:
             current = self.effect.id
-            if not any(effect.id == current for effect in owed(self.state)):
+            if self._failure is not None or not any(effect.id == current for effect in owed(self.state)):
                 self.interrupted = True
                 if self.task is not None:
                     self.task.cancel()
 
-    # The journal
+    def _follow(self) -> None:
+        """Begin to look out for what others append, if something is under way that it may concern."""
+        busy = self.effect is not None or self._wake is not None
+        self._follower = asyncio.ensure_future(self._following()) if busy else None
 
-    def take(self, event: Event) -> bool:
-        """Fold an event, if it fits here; `flush` makes it durable."""
-        if not take(self.state, event):
-            return False
-        self.pending.append(event)
-        return True
-
-    async def flush(self) -> None:
-        """Make durable what has been folded.
-
-        Raises:
-            LoopTakenOver: another driver has resumed the loop.
-            JournalFailure: it could not be written.
-        """
-        while self.pending:
-            if self._flushing:
-                if self._flushed is None:
-                    self._flushed = asyncio.Event()
-                await self._flushed.wait()
-                continue
-            batch, self.pending = self.pending, []
-            self._flushing = True
-            try:
-                self.length = await self.journal.append(self.loop_id, batch, self.length)
-            except JournalConflict:
-                await self._catch_up(batch)
-            finally:
-                self._flushing = False
-                if self._flushed is not None:
-                    self._flushed.set()
-                    self._flushed = None
-
-    async def _catch_up(self, unwritten: list[Event] | None = None) -> None:
-        """Somebody else appended: take in what it was, and fold again what could not be written."""
-        events = await self.journal.read(self.loop_id)
-        if any(isinstance(event, Resumed) for event in events[self.length :]):
-            self._taken_over()
-        mine = [*(unwritten or ()), *self.pending]
-        if len(events) == self.length:
-            return
-        self.state = fold(events, f"loop {self.loop_id}")
-        self.length = len(events)
-        self.pending = []
-        for event in mine:
-            self.take(event)
-
-    def _taken_over(self) -> NoReturn:
-        raise LoopTakenOver(
-            f"another driver has resumed loop {self.loop_id!r}; this one has stopped",
-            loop_id=self.loop_id,
-        )
+    async def _following(self) -> None:
+        try:
+            await self.follow()
+        except Exception as error:
+            # The task that drives raises it.
+            self._failure = error
+            self.stir()
 
 
-async def _stopped(task: asyncio.Future[Any]) -> None:
-    """Cancel a task and wait until it has ended, however it ends: nobody wants its answer any more."""
-    task.cancel()
-    await asyncio.wait([task])
-    if not task.cancelled():
-        task.exception()
+async def _stopped(tasks: list[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and wait until they have ended, however they end: nobody wants their answers any more."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
 
 
 def check_same(first: Event, wanted: Started) -> None:

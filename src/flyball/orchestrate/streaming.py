@@ -23,18 +23,18 @@ def stream(drive: Drive) -> AsyncIterator[StreamEvent]: ...
 def stream(drive: Drive, *, only_text: Literal[True]) -> AsyncIterator[str]: ...
 async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]:
     """Run the loop to its end; gives the pieces of the model's answers as they come, or just their text."""
-    drive.enter()
     while not drive.done:
+        drive.enter()
         effect = await drive.next_inference()
         if effect is None:
             continue
         assembler = Assembler()
         feed, now = assembler.feed, drive.clock.now
         began = now()
-        source = drive.bindings.engine.stream(request_of(drive.state, effect, drive.parts))
-        drive.effect = effect
-        task = drive.task
+        source: AsyncIterator[StreamEvent] | None = None
+        drive.occupy(effect)
         try:
+            source = drive.bindings.engine.stream(request_of(drive.state, effect, drive.parts))
             async for event in source:
                 feed(event)
                 piece: StreamEvent | str = event
@@ -47,7 +47,8 @@ async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]
                 yield piece
                 if drive.interrupted:
                     break
-                drive.task = task
+                # The next piece may be asked for by another task.
+                drive.enter()
             else:
                 drive.take(model_answered(assembler.result(), effect.turn, began, now()))
         except asyncio.CancelledError:
@@ -57,9 +58,10 @@ async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]
             drive.take(model_failed(error, effect.turn, began, now(), _partial(assembler)))
         finally:
             drive.effect = None
-            drive.task = task
-            drive.interrupted = False
-            await _close(source)
+            if drive.interrupted:
+                drive.is_interruption()
+            if source is not None:
+                await _close(source)
     await drive.flush()
     drive.close()
 

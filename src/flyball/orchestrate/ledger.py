@@ -1,0 +1,142 @@
+"""Ledger: a loop's state and its journal, kept in step by the one driver that holds it.
+
+- `take` folds an event at once; `flush` makes durable what was folded, in one append.
+- Others may append too. What they say to the loop is folded in, and what could not be written is folded
+  again after it. Another driver's takeover is the end for this one: LoopTakenOver.
+- An append that was broken off may have got through or not. What it held stays pending, and the next flush
+  finds out: nothing is lost and nothing is written twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from flyball.core.clock import Clock
+from flyball.core.errors import JournalConflict, JournalCorrupt, LoopTakenOver
+from flyball.core.events import Event, Resumed
+from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.machine import fold, take
+from flyball.orchestrate.state import State
+
+
+class Ledger:
+    """The state of one loop, with the journal behind it."""
+
+    __slots__ = ("_busy", "_free", "_unsure", "clock", "journal", "length", "loop_id", "pending", "state")
+
+    def __init__(self, journal: Journal, state: State, length: int, clock: Clock) -> None:
+        self.journal = journal
+        self.state = state
+        self.loop_id = state.loop_id
+        self.length = length
+        self.clock = clock
+        self.pending: list[Event] = []
+        self._busy = False
+        self._free: asyncio.Event | None = None
+        self._unsure = False
+
+    def take(self, event: Event) -> bool:
+        """Fold an event, if it fits here; `flush` makes it durable."""
+        if not take(self.state, event):
+            return False
+        self.pending.append(event)
+        return True
+
+    async def flush(self) -> None:
+        """Make durable what has been folded, also by others who are at it.
+
+        Raises:
+            LoopTakenOver: another driver has resumed the loop.
+            JournalFailure: it could not be written.
+        """
+        while self.pending or self._busy:
+            if self._busy:
+                await self._until_free()
+                continue
+            batch, self.pending = self.pending, []
+            self._busy = True
+            try:
+                await self._append(batch)
+            except BaseException:
+                self.pending = [*batch, *self.pending]
+                self._unsure = True
+                raise
+            finally:
+                self._release()
+
+    async def recorded(self) -> bool:
+        """`flush`; whether nothing else was folded meanwhile, so that what was owed before is owed still."""
+        state, known = self.state, self.length + len(self.pending)
+        await self.flush()
+        return self.state is state and self.length + len(self.pending) == known
+
+    async def follow(self) -> None:
+        """Fold what others append, as it comes, until cancelled; `stir` is called each time.
+
+        Raises:
+            LoopTakenOver: another driver has resumed the loop.
+            JournalFailure: the journal cannot be read.
+        """
+        while True:
+            length = self.length
+            await self.journal.wait(self.loop_id, length)
+            while self._busy:
+                await self._until_free()
+            if self.length != length:
+                continue  # it was an append of our own
+            self._busy = True
+            try:
+                await self._catch_up([])
+            finally:
+                self._release()
+            self.stir()
+
+    def stir(self) -> None:
+        """Something was folded that nobody here waited for."""
+
+    async def _append(self, batch: list[Event]) -> None:
+        try:
+            self.length = await self.journal.append(self.loop_id, batch, self.length)
+        except JournalConflict:
+            await self._catch_up(batch)
+        if self._unsure:
+            self._unsure = False
+
+    async def _catch_up(self, unwritten: list[Event]) -> None:
+        """Take in what was appended since, and fold again what could not be written."""
+        events = await self.journal.read(self.loop_id)
+        if len(events) < self.length:
+            raise JournalCorrupt(
+                f"loop {self.loop_id!r} has lost events: {len(events)} are left of {self.length}",
+                loop_id=self.loop_id,
+            )
+        theirs = events[self.length :]
+        mine = [*unwritten, *self.pending]
+        if self._unsure:
+            through = 0
+            while through < min(len(theirs), len(mine)) and theirs[through] == mine[through]:
+                through += 1
+            theirs, mine = theirs[through:], mine[through:]
+        if any(isinstance(event, Resumed) for event in theirs):
+            raise LoopTakenOver(
+                f"another driver has resumed loop {self.loop_id!r}; this one has stopped",
+                loop_id=self.loop_id,
+            )
+        if len(events) == self.length and not unwritten:
+            return
+        self.state = fold(events, f"loop {self.loop_id}")
+        self.length = len(events)
+        self.pending = []
+        for event in mine:
+            self.take(event)
+
+    async def _until_free(self) -> None:
+        if self._free is None:
+            self._free = asyncio.Event()
+        await self._free.wait()
+
+    def _release(self) -> None:
+        self._busy = False
+        if self._free is not None:
+            self._free.set()
+            self._free = None
