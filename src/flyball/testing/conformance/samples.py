@@ -1,0 +1,116 @@
+"""Events to test with: one of every kind with all its fields filled, and plain ones in any number."""
+
+from __future__ import annotations
+
+from flyball.core.correlation import Correlation
+from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
+from flyball.core.events import (
+    VERSION,
+    Admitted,
+    CallsJudged,
+    Delivered,
+    Ended,
+    Event,
+    Forked,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    Reopened,
+    Resumed,
+    SignalReceived,
+    Stage,
+    StageMoved,
+    Started,
+    TimePassed,
+    ToolReturned,
+    ToolStarted,
+    TurnPrepared,
+    TurnSettled,
+    Verdict,
+)
+from flyball.core.messages import Image, Message, Role, Text, Thinking, ToolCall, ToolResult, assistant, user
+from flyball.core.signals import Signal, SignalType
+from flyball.core.spec import LoopSpec
+from flyball.core.tools import ToolDefinition, ToolSpec
+from flyball.core.usage import Usage
+
+_ODD_TEXT = "Ünïcödé ☃ 漢字 🎛️ 'quoted' \"twice\" \\ \0 \n\t\u2028 </script>"
+_SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Paris", None, 1.5]}}}
+_CALL = ToolCall("call-1", "weather", '{"city": "Paris"}', metadata={"task": [1, {"deep": None}]})
+_ERROR = SystemError(
+    code="INFERENCE_ENGINE_ERROR",
+    category=FailureCategory.INFERENCE,
+    message=_ODD_TEXT,
+    retryable=True,
+    details={"status_code": 503, "body": {"nested": [True, False, None, 0.1]}},
+    caused_by="OSError: gone",
+    kind="EngineError",
+)
+_SPEC = LoopSpec(
+    agent="forecaster",
+    model="test",
+    instructions=_ODD_TEXT,
+    tools={"weather": ToolSpec(ToolDefinition("weather", _SCHEMA, description=_ODD_TEXT))},
+)
+_ANSWER = Message(
+    Role.ASSISTANT,
+    (Thinking("hm", signature="c2ln"), Text(_ODD_TEXT), _CALL),
+    timestamp=1_700_000_000.123456,
+    usage=Usage(input_tokens=2**40, output_tokens=7, details={"audio": 1}),
+    model="test",
+)
+
+
+def every_event() -> list[Event]:
+    """One event of each kind there is (some twice), with odd texts, numbers and nested values in them."""
+    return [
+        Started(
+            at=1_700_000_000.000001,
+            version=VERSION,
+            loop_id="loop",
+            spec=_SPEC,
+            prompt=user([_ODD_TEXT, Image("data:image/png;base64,AA==", mime_type="image/png")]),
+            history=(user("before"), assistant("that")),
+            correlation=Correlation(request_id="r", trace_id="t", loop_id="loop"),
+            metadata={"k": [1, 2.5, None, {"deep": _ODD_TEXT}]},
+            parent_loop_id="parent",
+            depth=1,
+        ),
+        Started(at=0.0, version=VERSION, loop_id="bare", spec=LoopSpec()),
+        Forked(
+            at=1.0, version=VERSION, loop_id="fork", source="loop", turn=2, spec=_SPEC, prompt=user("else")
+        ),
+        Resumed(at=2.0, version=VERSION, epoch=3),
+        Admitted(at=3.0, instructions=("be brief", _ODD_TEXT), prompt=user("now"), error=_ERROR),
+        TurnPrepared(at=4.0, turn=1, tools=("weather",)),
+        TurnPrepared(at=4.5, turn=2, tools=(), error=_ERROR),
+        ModelAnswered(at=5.0, turn=1, message=_ANSWER, duration=0.25, request_id="m", notes=("a note",)),
+        ModelFailed(at=6.0, turn=1, error=_ERROR, partial=assistant("so f"), duration=1e-9),
+        CallsJudged(
+            at=7.0, turn=1, verdicts=(Verdict(0, allowed=False, reason="no"), Verdict(1, allowed=True))
+        ),
+        ToolStarted(at=8.0, turn=1, index=0),
+        ToolReturned(at=9.0, turn=1, index=0, result=ToolResult("call-1", "weather", {"rain": [0.1, None]})),
+        ToolReturned(at=9.5, turn=1, index=1, result=ToolResult("call-2", "weather", error=_ODD_TEXT)),
+        TurnSettled(at=10.0, turn=1, accepted=False, feedback=(_ODD_TEXT,), repairs=("comma",)),
+        TurnSettled(at=10.5, turn=2, accepted=True, index=0, output={"answer": [1, "two"]}),
+        TurnSettled(at=10.6, turn=3, accepted=True, output=None),
+        StageMoved(at=11.0, stage=Stage.REVIEWING),
+        SignalReceived(
+            at=12.0, signal=Signal(SignalType.FEEDBACK, id="s", by="ann", text=_ODD_TEXT, call_id="c")
+        ),
+        TimePassed(at=13.0),
+        Delivered(at=14.0, error=_ERROR),
+        Ended(at=15.0, outcome=Outcome.FAILED, error=_ERROR),
+        Reopened(at=16.0, by="ann"),
+    ]
+
+
+def numbered(count: int, first: int = 0) -> list[Event]:
+    """Plain events, each telling its number by its time."""
+    return [TimePassed(at=float(first + k)) for k in range(count)]
+
+
+def long_event(size: int) -> Event:
+    """An event that carries a text of this many characters."""
+    return ModelAnswered(at=1.0, turn=1, message=assistant("x" * size))
