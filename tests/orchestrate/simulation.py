@@ -62,7 +62,9 @@ SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}}
 OUTPUT = ToolDefinition("final_result", SCHEMA, kind=ToolKind.OUTPUT)
 
 
-def tool_spec(name: str, *, sequential: bool, approval: bool, safety: Safety, retries: int | None) -> ToolSpec:
+def tool_spec(
+    name: str, *, sequential: bool, approval: bool, safety: Safety, retries: int | None
+) -> ToolSpec:
     definition = ToolDefinition(name, SCHEMA, sequential=sequential)
     return ToolSpec(definition, safety=safety, approval=approval, retries=retries)
 
@@ -139,7 +141,10 @@ def answers(draw: st.DrawFn) -> Message:
         parts.append(ToolCall(identifier, draw(names), draw(st.sampled_from(["{}", '{"x": 1}']))))
     usage = draw(st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9)))
     return Message(
-        Role.ASSISTANT, tuple(parts), usage=usage, finish_reason=draw(st.none() | st.sampled_from(FinishReason))
+        Role.ASSISTANT,
+        tuple(parts),
+        usage=usage,
+        finish_reason=draw(st.none() | st.sampled_from(FinishReason)),
     )
 
 

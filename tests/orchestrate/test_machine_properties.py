@@ -129,7 +129,8 @@ def test_the_order_in_which_concurrent_tools_return_does_not_matter(data, spec, 
     if not names:
         return
     calls = tuple(
-        ToolCall(str(n), data.draw(st.sampled_from(names)), '{"x": 1}') for n in range(data.draw(st.integers(1, 5)))
+        ToolCall(str(n), data.draw(st.sampled_from(names)), '{"x": 1}')
+        for n in range(data.draw(st.integers(1, 5)))
     )
     message = Message(Role.ASSISTANT, calls)
     kinds = st.sampled_from([ResultKind.RETURN, ResultKind.RETRY])
