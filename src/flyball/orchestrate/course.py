@@ -34,7 +34,7 @@ from flyball.orchestrate.moves import (
     say,
 )
 from flyball.orchestrate.state import State
-from flyball.orchestrate.turn import all_returned, functions_open
+from flyball.orchestrate.turn import pause, results_came
 
 _USER = Role.USER
 OVER = frozenset({"deliver", "end", "done"})
@@ -101,9 +101,10 @@ def signal_received(state: State, event: SignalReceived) -> None:
     if signal.type is SignalType.CANCEL:
         _cancelled(state, signal)
     elif signal.type is SignalType.PAUSE:
-        state.pausing = True
+        pause(state)
     elif signal.type is SignalType.RESUME:
         state.pausing = state.paused = False
+        state.finishing = ()
     elif signal.type is SignalType.FEEDBACK:
         state.feedback = (*state.feedback, signal.text)
     elif signal.type is SignalType.APPROVE:
@@ -112,8 +113,8 @@ def signal_received(state: State, event: SignalReceived) -> None:
     elif signal.type is SignalType.REJECT:
         for index in meant_by(state, signal):
             deny(state, index, signal.text)
-        if state.at == "execute" and not functions_open(state):
-            all_returned(state)
+        if state.at == "execute":
+            results_came(state)
 
 
 def _cancelled(state: State, signal: Signal) -> None:
@@ -153,8 +154,7 @@ def resumed(state: State, event: Resumed) -> None:
         if state.results[index] is None:
             state.results[index] = interrupted(state.calls[index])
             state.open -= 1
-    if not functions_open(state):
-        all_returned(state)
+    results_came(state)
 
 
 # The end, and beginning again
@@ -211,5 +211,6 @@ def _begin_anew(state: State, at: float) -> None:
     state.tool_retries = {}
     state.recent = state.rounds = ()
     state.pausing = state.paused = False
+    state.finishing = ()
     timeout = state.spec.limits.timeout
     state.deadline = None if timeout is None else at + timeout

@@ -156,29 +156,15 @@ def effect_id(state: State, kind: str, index: int) -> str:
 
 def _owed_execution(state: State) -> list[Effect]:
     """Calls that may run together, or the next one that must run alone; approvals are waited for beside."""
-    effects: list[Effect] = []
-    tools = state.spec.tools
-    room = state.spec.limits.max_concurrency
-    alone: int | None = None
-    for index, result in enumerate(state.results):
-        if result is not None or index in state.awaiting or index in state.outputs:
-            continue
-        tool = tools[state.calls[index].name]
-        if tool.definition.sequential:
-            alone = index if alone is None else alone
-            continue
-        effects.append(_execute(state, index, tool.safety))
-        if len(effects) == room:
-            break
-    if not effects and alone is not None:
-        effects.append(_execute(state, alone, tools[state.calls[alone].name].safety))
+    effects: list[Effect] = [_execute(state, index) for index in turn.runnable(state)]
     if state.awaiting:
         effects.append(Wait(effect_id(state, "wait", 0), _FOR_APPROVAL))
     return effects
 
 
-def _execute(state: State, index: int, safety: Safety) -> Execute:
-    return Execute(effect_id(state, "execute", index), state.turn, index, safety is _AT_MOST_ONCE)
+def _execute(state: State, index: int) -> Execute:
+    once = state.spec.tools[state.calls[index].name].safety is _AT_MOST_ONCE
+    return Execute(effect_id(state, "execute", index), state.turn, index, once)
 
 
 _AT_MOST_ONCE = Safety.AT_MOST_ONCE

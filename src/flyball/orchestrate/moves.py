@@ -35,7 +35,7 @@ def next_turn(state: State) -> None:
     """Begin the next turn, if the limits allow one more model call."""
     if state.calls:
         state.calls, state.results = (), []
-        state.outputs = state.awaiting = state.once = ()
+        state.outputs = state.awaiting = state.once = state.queue = state.finishing = ()
         state.arguments = None
     state.offered = None
     if state.feedback:

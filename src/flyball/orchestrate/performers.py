@@ -40,7 +40,7 @@ from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.facts import run_facts
-from flyball.orchestrate.output import OutputReader
+from flyball.orchestrate.output import Reader
 from flyball.orchestrate.soundness import sound
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
@@ -156,7 +156,7 @@ async def judge(
     return CallsJudged(now(), state.turn, tuple(verdicts))
 
 
-def settle(state: State, reader: OutputReader, now: Any) -> tuple[TurnSettled, Any]:
+def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
     """Parse the answer as the output type; gives the event and, if accepted, the output itself."""
     feedback: list[str] = []
     for index, raw in _candidates(state):
@@ -196,7 +196,9 @@ async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any
 
 
 def _candidates(state: State) -> list[tuple[int | None, str]]:
-    """What may be the output, as the model wrote it: the output calls in their order, or the text."""
+    """What may be the output: what a tool ended the loop with, the output calls in their order, the text."""
+    if state.answer is not None:
+        return [(None, state.answer)]
     if not state.outputs:
         return [(None, state.history[-1].text)]
     return [(index, state.calls[index].args_json) for index in state.outputs]

@@ -57,6 +57,10 @@ class State(Struct):
     """How many calls have no result yet."""
     outputs: tuple[int, ...] = ()
     """Which calls carry the output."""
+    queue: tuple[int, ...] = ()
+    """The calls to run, in the order in which they may begin: first those that run beside others."""
+    first: int = 0
+    """Up to where the queue is answered."""
     awaiting: tuple[int, ...] = ()
     """Which calls wait for a person's approval."""
     once: tuple[int, ...] = ()
@@ -78,6 +82,8 @@ class State(Struct):
     # What came from outside
     pausing: bool = False
     paused: bool = False
+    finishing: tuple[int, ...] = ()
+    """Which calls may have been running when a pause was asked for, and may finish."""
     feedback: tuple[str, ...] = ()
     signals: tuple[str, ...] = ()
     """The ids of the signals that were taken."""
@@ -88,7 +94,7 @@ class State(Struct):
     outcome: Outcome | None = None
     error: SystemError | None = None
     answer: str | None = None
-    """The answer as the model gave it: text, or the output call's arguments."""
+    """The answer as it was given: text, the output call's arguments, or what a tool ended the loop with."""
     answer_tool: str | None = None
     output: Any | UnsetType = UNSET
     """The output, where a validator changed it."""

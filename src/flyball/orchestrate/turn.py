@@ -13,6 +13,7 @@ Part of the machine, and as pure. The order within a turn:
 
 from __future__ import annotations
 
+from flyball.core.encodable import as_text
 from flyball.core.errors import (
     ContentFilterError,
     FlyballError,
@@ -146,8 +147,6 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
                 state.open -= 1
         elif tool.approval:
             needs_approval = True
-            if not spec.judges:
-                state.awaiting = (*state.awaiting, index)
     if state.outputs and spec.end_strategy == "early":
         move(state, "settle")
     elif needs_approval and spec.judges:
@@ -197,9 +196,45 @@ def calls_judged(state: State, event: CallsJudged) -> None:
 def _to_execution(state: State) -> None:
     """Go to the calls that are still to run, or past them if there are none."""
     if functions_open(state):
+        _line_up(state)
         move(state, "execute")
     else:
         all_returned(state)
+
+
+def _line_up(state: State) -> None:
+    """Put the calls that are to run in order; those that no judge decides about wait for a person."""
+    tools = state.spec.tools
+    together: list[int] = []
+    alone: list[int] = []
+    awaiting: list[int] = []
+    for index, result in enumerate(state.results):
+        if result is None and index not in state.outputs:
+            tool = tools[state.calls[index].name]
+            (alone if tool.definition.sequential else together).append(index)
+            if tool.approval and not state.spec.judges:
+                awaiting.append(index)
+    state.queue, state.first = (*together, *alone), 0
+    state.awaiting = tuple(awaiting)
+
+
+def runnable(state: State) -> list[int]:
+    """The calls that run now: as many as may run together, or the next one that must run alone."""
+    found: list[int] = []
+    tools, queue = state.spec.tools, state.queue
+    room = state.spec.limits.max_concurrency
+    for position in range(state.first, len(queue)):
+        index = queue[position]
+        if state.results[index] is not None or index in state.awaiting:
+            continue
+        if state.pausing and index not in state.finishing:
+            continue
+        if tools[state.calls[index].name].definition.sequential:
+            return found or [index]
+        found.append(index)
+        if len(found) == room:
+            break
+    return found
 
 
 def functions_open(state: State) -> int:
@@ -216,24 +251,29 @@ def tool_started(state: State, event: ToolStarted) -> None:
 
 def tool_returned(state: State, event: ToolReturned) -> None:
     """One result more; with the last one the turn goes on."""
-    state.results[event.index] = event.result
+    results, queue, first = state.results, state.queue, state.first
+    results[event.index] = event.result
     state.open -= 1
+    while first < len(queue) and results[queue[first]] is not None:
+        first += 1
+    state.first = first
+    results_came(state)
+
+
+def results_came(state: State) -> None:
+    """Go on with the turn if all its calls are answered; a pause begins when nothing runs any more."""
     if not functions_open(state):
         all_returned(state)
-    elif state.pausing and not _may_run_beside(state):
+    elif state.pausing and all(state.results[index] is not None for index in state.finishing):
         state.paused = True
 
 
-def _may_run_beside(state: State) -> bool:
-    """Whether calls that run side by side may still be running: a pause lets them finish."""
-    tools = state.spec.tools
-    return any(
-        result is None
-        and index not in state.outputs
-        and index not in state.awaiting
-        and not tools[state.calls[index].name].definition.sequential
-        for index, result in enumerate(state.results)
-    )
+def pause(state: State) -> None:
+    """A pause was asked for: what runs may finish, nothing new begins."""
+    if state.at == "execute":
+        state.finishing = tuple(runnable(state))
+        state.paused = not state.finishing
+    state.pausing = True
 
 
 def all_returned(state: State) -> None:
@@ -252,25 +292,35 @@ def all_returned(state: State) -> None:
             ran += result.status in RAN
             if state.tool_retries:
                 state.tool_retries.pop(result.name, None)
-            if result.stop_loop and stop is None:
+            if stop is None and result.stop_loop and result.status is ResultKind.RETURN:
                 stop = result
         elif result.name in state.spec.tools:
             failure = failure or _count_tool_retry(state, result)
         else:
             unknown = result
     close_calls(state, ran)
-    if failure is None:
+    if failure is None and not state.outputs:  # an output that was refused has been counted
         if unknown is not None:
             failure = count_retry(state, unknown.text)
-        elif not state.outputs:
+        else:
             state.retries = 0
     if failure is not None:
         fail(state, failure)
     elif stop is not None:
-        state.answer = stop.text
-        end(state, Outcome.SUCCESS)
+        _stopped(state, stop)
     else:
         next_turn(state)
+
+
+def _stopped(state: State, result: ToolResult) -> None:
+    """A tool ended the loop: what it gave is the answer, read and checked as the model's would be."""
+    output = state.spec.output
+    wrapped = output.outer_key is not None and not result.is_error
+    state.answer = as_text({output.outer_key: result.content}) if wrapped else result.text
+    if output.checked:
+        move(state, "settle")
+    else:
+        end(state, Outcome.SUCCESS)
 
 
 def _count_tool_retry(state: State, result: ToolResult) -> FlyballError | None:
@@ -298,6 +348,9 @@ def turn_settled(state: State, event: TurnSettled) -> None:
         fail(state, event.error)
     elif event.accepted:
         _accepted(state, event)
+    elif state.answer is not None:
+        state.answer = None
+        ask_again(state, event.feedback[0])
     elif state.outputs:
         _refused(state, event.feedback)
     else:
@@ -306,7 +359,9 @@ def turn_settled(state: State, event: TurnSettled) -> None:
 
 def _accepted(state: State, event: TurnSettled) -> None:
     state.output = event.output
-    if event.index is None:
+    if state.answer is not None:
+        pass  # a tool gave it
+    elif event.index is None:
         state.answer = state.history[-1].text
     else:
         answer = state.calls[event.index]
