@@ -43,7 +43,7 @@ async def resident(effort: Effort) -> Figures:
 
 
 def _both(way: Way, effort: Effort) -> Figures:
-    times = range(effort.a_share(20).rounds)
+    times = range(effort.a_share(6).rounds)
     lowest = [min(in_fresh_process(name, way) for _ in times) for name in ("floor", "flyball")]
     return Figures(lowest[0], lowest[1], "bytes")
 

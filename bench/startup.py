@@ -19,7 +19,7 @@ async def imports(effort: Effort) -> Figures:
     """The lowest CPU time of each import, taken in turns; the interpreter's own start is not counted."""
     for statement in (BASE, IMPORT):
         _import(statement)  # the first one may have to compile
-    taken = [(_import(BASE), _import(IMPORT)) for _ in range(effort.a_share(4).rounds)]
+    taken = [(_import(BASE), _import(IMPORT)) for _ in range(effort.rounds)]
     return Figures(min(base for base, _ in taken), min(ours for _, ours in taken))
 
 

@@ -49,7 +49,7 @@ async def full(effort: Effort) -> Figures:
     times: tuple[list[int], list[int]] = ([], [])
     with tempfile.TemporaryDirectory(prefix="flyball-bench-") as folder:
         async with _both(Path(folder), "full") as (raw, journal):
-            for _ in range(commits := 10 * effort.rounds):
+            for _ in range(commits := 30 * effort.rounds):
                 for subject, taken in zip((raw, journal), times, strict=True):
                     began = perf_counter_ns()
                     await subject.write()

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from bench.command import main, outcome_of
+from bench.command import lowest, main, outcome_of
 from bench.figures import Figures
 from bench.rows import ROWS, Row, chosen
 from bench.table import Outcome
@@ -93,7 +93,7 @@ def test_the_figures_can_be_written_to_a_file(tmp_path: Path, ratios: dict[str, 
     main(["--only", "W1", "--json", str(file)])
     (row,) = json.loads(file.read_text())["rows"]
     assert row == {
-        "name": "W1", "what": "one prompt, one text reply", "budget": 15, "where": "runs:w1",
+        "name": "W1", "what": "one prompt, one text reply", "budget": 15, "where": "runs:w1", "processes": 3,
         "base": 100.0, "flyball": 1200.0, "unit": "ns", "ratio": 12.0, "verdict": "within", "void": None,
     }  # fmt: skip
 
@@ -102,6 +102,14 @@ def test_what_a_rows_process_says_is_read() -> None:
     row = ROWS[0]
     assert outcome_of(row, {"base": 1.0, "flyball": 2.0, "unit": "ns"}).ratio == 2.0
     assert outcome_of(row, {"void": "tampered"}) == Outcome(row, None, "tampered")
+
+
+def test_of_several_processes_the_lowest_figures_count() -> None:
+    row = ROWS[0]
+    outcomes = [Outcome(row, Figures(2.0, 30.0)), Outcome(row, Figures(1.0, 40.0))]
+    assert lowest(outcomes) == Outcome(row, Figures(1.0, 30.0))
+    void = Outcome(row, None, "tampered")
+    assert lowest([*outcomes, void]) == void
 
 
 def test_the_whole_command_runs(tmp_path: Path) -> None:
