@@ -6,6 +6,7 @@ too. They take what they need as data, so that a model call or a tool call can b
 
 from __future__ import annotations
 
+from asyncio import CancelledError, current_task
 from collections.abc import Awaitable
 from inspect import isawaitable
 from typing import Any, TypeVar, cast
@@ -46,6 +47,7 @@ from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
 from flyball.tool.execute import execute
 from flyball.tool.protocol import Tool
+from flyball.tool.result import describe
 
 T = TypeVar("T")
 
@@ -58,9 +60,15 @@ async def infer(engine: Engine, request: Request, turn: int, now: Any) -> ModelA
     began = now()
     try:
         result = await engine.infer(request)
+        if not isinstance(result, Result):  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's code
+            return model_failed(_no_result(result), turn, began, now())
+        message, notes = sound(result.message)
     except Exception as error:
         return model_failed(error, turn, began, now())
-    message, notes = sound(result.message)
+    except CancelledError as error:
+        if is_cancelled():
+            raise
+        return model_failed(error, turn, began, now())
     ended = now()
     return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes)
 
@@ -72,14 +80,25 @@ def model_answered(result: Result, turn: int, began: float, ended: float) -> Mod
 
 
 def model_failed(
-    error: Exception, turn: int, began: float, ended: float, partial: Message | None = None
+    error: Exception | CancelledError, turn: int, began: float, ended: float, partial: Message | None = None
 ) -> ModelFailed:
     """The event of a failure, with what had come by then."""
-    if not isinstance(error, FlyballError):
-        cause = error
-        error = EngineError(f"the engine failed: {type(cause).__name__}: {cause}")
-        error.__cause__ = cause
-    return ModelFailed(ended, turn, _record(error), partial, ended - began)
+    failure = error
+    if not isinstance(failure, FlyballError):
+        failure = EngineError(f"the engine failed: {describe(error)}", retryable=isinstance(error, OSError))
+        failure.__cause__ = error
+    said = None if partial is None else sound(partial)[0]
+    return ModelFailed(ended, turn, _record(failure), said, ended - began)
+
+
+def is_cancelled() -> bool:
+    """Whether this task is being cancelled, and not just something that it waited for."""
+    task = current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _no_result(given: object) -> EngineError:
+    return EngineError(f"the engine gave a {type(given).__name__}, not a Result", retryable=False)
 
 
 # Tools
@@ -123,11 +142,11 @@ async def prepare(state: State, bindings: Bindings, deps: Any, now: Any) -> Turn
         if tool is None:
             continue
         try:
-            if not spec.checks_availability or await tool.available(context) is True:
+            if not spec.checks_availability or await _awaited(tool.available(context)) is True:
                 offered.append(name)
         except Exception as error:
             failure = ToolUnavailable(
-                f"the availability check of tool {name!r} failed: {type(error).__name__}: {error}", tool=name
+                f"the availability check of tool {name!r} failed: {describe(error)}", tool=name
             )
             failure.__cause__ = error
             return TurnPrepared(now(), state.turn, error=_record(failure))
@@ -227,13 +246,20 @@ async def deliver(state: State, bindings: Bindings, output: Any, deps: Any, now:
 
 
 async def _awaited(value: T | Awaitable[T]) -> T:
-    return await value if isawaitable(value) else cast("T", value)
+    if not isawaitable(value):
+        return cast("T", value)
+    try:
+        return await value
+    except CancelledError as error:
+        if is_cancelled():
+            raise
+        raise RuntimeError("something that it waited for was cancelled") from error
 
 
 def _as_rule(error: Exception, what: str) -> FlyballError:
     if isinstance(error, FlyballError):
         return error
-    failure = RuleFailed(f"{what}: {type(error).__name__}: {error}", retryable=False)
+    failure = RuleFailed(f"{what}: {describe(error)}", retryable=False)
     failure.__cause__ = error
     return failure
 

@@ -1,4 +1,5 @@
-"""Making a model's message sound where it enters: text that can be written, calls that can be told apart.
+"""Making a model's message sound where it enters: text that can be written, calls that can be told apart,
+and nothing that an assistant's message cannot carry.
 
 Local models above all send doubled or empty call ids. Nothing is refused for that; what was changed is noted,
 and the notes are recorded with the answer.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from flyball.core.encodable import clean_text
-from flyball.core.messages import Message, Part, Role, Text, Thinking, ToolCall
+from flyball.core.messages import Audio, Image, Message, Part, Role, Text, Thinking, ToolCall
 
 _ASSISTANT = Role.ASSISTANT
 
@@ -31,7 +32,7 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
     notes: list[str] = []
     if message.role is not _ASSISTANT:
         notes.append(f"the answer came with the role {message.role.value!r}")
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     made: list[Part] = []
     for part in parts:
         if isinstance(part, ToolCall):
@@ -39,8 +40,10 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
         elif isinstance(part, Text | Thinking):
             if part.text:
                 made.append(_sound_text(part, notes))
-        else:
+        elif isinstance(part, Image | Audio):
             made.append(part)
+        else:
+            notes.append(f"a {type(part).__name__} part was left out: an answer cannot carry it")
     return replace(message, role=_ASSISTANT, parts=tuple(made)), tuple(notes)
 
 
@@ -52,13 +55,15 @@ def _sound_text(part: Text | Thinking, notes: list[str]) -> Text | Thinking:
     return replace(part, text=text)
 
 
-def _sound_call(call: ToolCall, seen: set[str], notes: list[str]) -> ToolCall:
+def _sound_call(call: ToolCall, seen: dict[str, int], notes: list[str]) -> ToolCall:
+    """`seen` counts how often each id was wanted: ten thousand equal ones cost no more than others."""
     wanted = identifier = clean_text(call.id) or "call"
-    number = 1
+    number = seen.get(wanted, 0)
     while identifier in seen:
         number += 1
         identifier = f"{wanted}~{number}"
-    seen.add(identifier)
+    seen[wanted] = max(number, 1)
+    seen.setdefault(identifier, 1)
     name, args = clean_text(call.name), clean_text(call.args_json)
     if identifier == call.id and name == call.name and args == call.args_json:
         return call

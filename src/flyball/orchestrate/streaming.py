@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 from flyball.core.messages import Message
 from flyball.inference.stream import Assembler, StreamEvent, TextDelta
 from flyball.orchestrate.driver import Drive
-from flyball.orchestrate.performers import model_answered, model_failed
+from flyball.orchestrate.performers import is_cancelled, model_answered, model_failed
 from flyball.orchestrate.requests import request_of
 
 
@@ -51,9 +51,11 @@ async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]
                 drive.enter()
             else:
                 drive.take(model_answered(assembler.result(), effect.turn, began, now()))
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if not drive.is_interruption():
-                raise
+                if is_cancelled():
+                    raise
+                drive.take(model_failed(error, effect.turn, began, now(), _partial(assembler)))
         except Exception as error:
             drive.take(model_failed(error, effect.turn, began, now(), _partial(assembler)))
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flyball.core.codec import decode_event, encode_event
+from flyball.core.errors import UserError
 from flyball.core.events import Event
 from flyball.orchestrate.journal import MemoryJournal
 
@@ -17,8 +18,15 @@ class BytesJournal:
         self._order = MemoryJournal()
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
-        """See `Journal.append`."""
-        encoded = [encode_event(event) for event in events]
+        """See `Journal.append`.
+
+        Raises:
+            UserError: an event holds what JSON cannot.
+        """
+        try:
+            encoded = [encode_event(event) for event in events]
+        except (TypeError, ValueError) as error:
+            raise UserError(f"an event of loop {loop_id!r} is not writable: {error}") from error
         length = await self._order.append(loop_id, events, expected)
         self.bytes.setdefault(loop_id, []).extend(encoded)
         return length
