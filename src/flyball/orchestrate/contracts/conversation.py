@@ -69,15 +69,18 @@ def read_conversation(document: JSON, where: str) -> tuple[Message, ...]:
         InvalidMessage: one of them is malformed.
     """
     found = items(document, where)
-    if not any(isinstance(value, dict) and "parts" in value for value, _ in found):
-        return read_messages([value for value, _ in found])
-    messages: list[Message] = []
-    for value, place in found:
-        if isinstance(value, dict) and "parts" in value:
-            messages.append(typed(value, Message, place))
-        else:
-            messages.extend(read_messages([value]))
-    return tuple(messages)
+    if not any(_has_parts(value) for value, _ in found):
+        return read_messages(document)
+    return tuple(
+        [
+            typed(value, Message, place) if _has_parts(value) else read_messages([value])[0]
+            for value, place in found
+        ]
+    )
+
+
+def _has_parts(value: JSON) -> bool:
+    return isinstance(value, dict) and "parts" in value
 
 
 def write_conversation(messages: Sequence[Message]) -> list[JSON]:
