@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from flyball.core.errors import InvalidMessage, InvalidRequest
 from flyball.core.forms.fields import items
 from flyball.core.forms.pagantic import read_messages, write_messages
-from flyball.core.messages import JSON, Message, Part, Role
+from flyball.core.messages import JSON, Message, Part, Role, Text
 from flyball.orchestrate.contracts.reading import typed
 from flyball.orchestrate.history import check_history
 
@@ -52,7 +52,7 @@ def conversation(messages: Sequence[Message]) -> Conversation:
             joined.append(message)
     instructions: tuple[str, ...] = ()
     if joined[0].role is Role.SYSTEM:
-        instructions = (joined.pop(0).text,)
+        instructions = tuple([part.text for part in joined.pop(0).parts if isinstance(part, Text)])
     try:
         check_history(joined, complete=True)
     except InvalidMessage as error:

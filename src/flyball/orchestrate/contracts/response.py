@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from flyball.core.encodable import to_json
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
@@ -101,7 +102,7 @@ class SystemResponse(Struct, frozen=True, omit_defaults=True, kw_only=True):
             "trace_id": self.trace_id,
             "content": self.content,
             "structured_output": to_json(self.structured_output),
-            "tool_calls_made": [msgspec.to_builtins(call) for call in self.tool_calls_made],
+            "tool_calls_made": [_written(call) for call in self.tool_calls_made],
             "confidence": self.confidence,
             "confidence_source": self.confidence_source,
             "validation_result": None if result is None else result.to_json(),
@@ -139,6 +140,10 @@ class SystemResponse(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 finish_reason=one_of(fields, "finish_reason", FinishReason, FinishReason, None),
                 extra=fields.rest(),
             )
+
+
+def _written(call: ToolCallRecord) -> dict[str, JSON]:
+    return written(msgspec.to_builtins(replace(call, extra=None)), call.extra, _CALL)
 
 
 def _call(value: JSON, where: str) -> ToolCallRecord:
