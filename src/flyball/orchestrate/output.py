@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+import msgspec
 from msgspec import UNSET
 
+from flyball.core.encodable import as_text, to_json
 from flyball.core.errors import SchemaMalformed, UserError
 from flyball.core.spec import TEXT_OUTPUT, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolKind
@@ -32,6 +34,14 @@ class Reader(Protocol):
         """
         ...
 
+    def written(self, value: Any) -> Any:
+        """An output that a validator may have changed, as the JSON from which `of` gives it back.
+
+        Raises:
+            NotEncodable: it has no JSON form.
+        """
+        ...
+
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
         ...
@@ -48,7 +58,7 @@ class OutputReader:
         self._repair = spec.repair
         self._text = spec.mode is not OutputMode.TOOL
         self._validate: Callable[[str], Any] | None = None
-        if not (kind is str and spec.mode is OutputMode.TEXT):
+        if not (kind is str and spec.mode in (OutputMode.TEXT, OutputMode.GRAMMAR)):
             self._validate = validator_of(kind, spec.outer_key)
 
     def read(self, raw: str) -> tuple[Any, tuple[str, ...]]:
@@ -78,22 +88,34 @@ class OutputReader:
             repairs = ("json",)
         return (value if self._outer is None else value[self._outer]), repairs
 
+    def written(self, value: Any) -> Any:
+        """An output as JSON: as its type writes itself, or, if it is of another type by now, as it is."""
+        if self.kind is str:
+            return to_json(value)
+        from pydantic_core import PydanticSerializationError
+
+        try:
+            plain = adapter_of(self.kind, None).dump_python(
+                value, mode="json", by_alias=True, round_trip=True, warnings="error"
+            )
+        except PydanticSerializationError:
+            return to_json(value)
+        return to_json(plain)
+
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
         if state.output is not UNSET:
             return self._restored(state.output)
-        if state.answer is None:
-            return None
+        if state.answer is None or self._validate is None:
+            return state.answer
         return self.read(state.answer)[0]
 
     def _restored(self, value: Any) -> Any:
         if self.kind is str:
             return value
-        from pydantic import TypeAdapter, ValidationError
-
         try:
-            return TypeAdapter[Any](self.kind).validate_python(value)
-        except ValidationError:
+            return validator_of(self.kind, None)(str(msgspec.json.encode(value), "utf-8"))
+        except ValueError:
             # A validator may have turned the output into something of another type.
             return value
 
@@ -193,8 +215,6 @@ def json_schema(kind: Any, outer_key: str | None = None) -> dict[str, Any]:
 
 def prompted_instructions(spec: OutputSpec) -> str:
     """What is added to the instructions in prompted mode."""
-    from flyball.core.encodable import as_text
-
     return (
         "Answer with one JSON value that follows this JSON Schema, and with nothing else:\n"
         f"{as_text(spec.schema)}"

@@ -196,9 +196,9 @@ async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any
     for index, raw in _candidates(state):
         try:
             value, repairs = bindings.output.read(raw)
-            before = to_json(value)
+            before = bindings.output.written(value)
             value = await _validated(value, state, bindings, deps)
-            after = to_json(value)
+            after = bindings.output.written(value)
         except ModelRetry as retry:
             feedback.append(str(retry))
         except NotEncodable as error:

@@ -104,6 +104,10 @@ class SchemaReader:
             f"The answer does not follow its schema:\n{lines}\nAnswer again with this put right."
         )
 
+    def written(self, value: Any) -> Any:
+        """An output as JSON."""
+        return to_json(value)
+
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
         if state.output is not UNSET:
