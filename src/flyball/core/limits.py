@@ -85,10 +85,10 @@ class Limits(Struct, frozen=True, omit_defaults=True):
                 limit="max_iterations",
                 allowed=self.max_iterations,
             )
-        breach = self.usage.check_before_request(usage)
-        if breach is None and self.quota is not None:
-            return self.quota.check(usage, more_requests=1)
-        return breach
+        allowed = self.usage.request_limit
+        if allowed is not None and usage.requests >= allowed:
+            return self.usage.check_before_request(usage)
+        return None if self.quota is None else self.quota.check(usage, more_requests=1)
 
     def after_answer(self, usage: RunUsage, calls: int) -> FlyballError | None:
         """What the tokens so far break, or the calls that are asked for now."""
@@ -99,7 +99,8 @@ class Limits(Struct, frozen=True, omit_defaults=True):
         if breach is None and soft.has_token_limits():
             breach = soft.check_tokens(usage)
         if breach is None and calls:
-            breach = _soft("calls_per_turn", self.calls_per_turn, calls)
+            if self.calls_per_turn is not None and calls > self.calls_per_turn:
+                breach = _soft("calls_per_turn", self.calls_per_turn, calls)
             if breach is None and soft.tool_calls_limit is not None:
                 breach = soft.check_tool_calls(usage, calls)
         return breach

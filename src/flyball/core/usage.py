@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -11,6 +13,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     `input_tokens` includes cached ones; `output_tokens` includes reasoning. `context_tokens` and
     `context_window` say how full the model's window was; `details` holds whatever else a provider counts.
+    `extra` keeps what a foreign form said besides; it belongs to one document, and adding leaves it.
     """
 
     input_tokens: int = 0
@@ -22,6 +25,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     context_window: int = 0
     tokens_per_second: float = 0.0
     details: dict[str, int] | None = None
+    extra: dict[str, Any] | None = None
 
     @property
     def prompt_tokens(self) -> int:
@@ -47,9 +51,9 @@ class RunUsage(Usage, frozen=True, omit_defaults=True):
 
     def add_request(self, usage: Usage | None) -> RunUsage:
         """The usage after one more model call (`None`: the engine did not say)."""
-        if usage is None or usage == _NOTHING:
+        if usage is None:
             return replace(self, requests=self.requests + 1)
-        return _added(self, usage, requests=self.requests + 1, tool_calls=self.tool_calls)
+        return _added(self, usage, self.requests + 1, self.tool_calls)
 
     def add_tool_calls(self, count: int) -> RunUsage:
         """The usage after `count` more tool calls."""
@@ -57,37 +61,31 @@ class RunUsage(Usage, frozen=True, omit_defaults=True):
 
     def add_run(self, other: RunUsage) -> RunUsage:
         """This run's and another's together; speeds are averaged by the number of calls."""
-        return _added(
-            self,
-            other,
-            requests=self.requests + other.requests,
-            tool_calls=self.tool_calls + other.tool_calls,
-        )
+        return _added(self, other, self.requests + other.requests, self.tool_calls + other.tool_calls)
 
 
-_NOTHING = Usage()
-
-
-def _added(run: RunUsage, other: Usage, *, requests: int, tool_calls: int) -> RunUsage:
+def _added(run: RunUsage, other: Usage, requests: int, tool_calls: int) -> RunUsage:
     """Counts and details are summed, the window is the largest seen, the fill is that of the later call."""
+    window = other.context_window
     return RunUsage(
-        input_tokens=run.input_tokens + other.input_tokens,
-        output_tokens=run.output_tokens + other.output_tokens,
-        reasoning_tokens=run.reasoning_tokens + other.reasoning_tokens,
-        cache_read_tokens=run.cache_read_tokens + other.cache_read_tokens,
-        cache_write_tokens=run.cache_write_tokens + other.cache_write_tokens,
-        context_tokens=other.context_tokens or run.context_tokens,
-        context_window=max(run.context_window, other.context_window),
-        tokens_per_second=_mean_speed(run, other, requests),
-        details=_summed(run.details, other.details),
-        requests=requests,
-        tool_calls=tool_calls,
+        run.input_tokens + other.input_tokens,
+        run.output_tokens + other.output_tokens,
+        run.reasoning_tokens + other.reasoning_tokens,
+        run.cache_read_tokens + other.cache_read_tokens,
+        run.cache_write_tokens + other.cache_write_tokens,
+        other.context_tokens or run.context_tokens,
+        window if window > run.context_window else run.context_window,
+        _mean_speed(run, other, requests) if other.tokens_per_second else run.tokens_per_second,
+        _summed(run.details, other.details) if other.details else run.details,
+        run.extra,
+        requests,
+        tool_calls,
     )
 
 
 def _mean_speed(run: RunUsage, other: Usage, requests: int) -> float:
-    if not other.tokens_per_second or not run.tokens_per_second:
-        return run.tokens_per_second or other.tokens_per_second
+    if not run.tokens_per_second:
+        return other.tokens_per_second
     theirs = max(requests - run.requests, 1)
     return (run.tokens_per_second * run.requests + other.tokens_per_second * theirs) / (run.requests + theirs)
 

@@ -44,6 +44,7 @@ from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.machine import fold, owed, start
 from flyball.orchestrate.requests import RequestParts, request_of
 from flyball.orchestrate.state import State
+from flyball.orchestrate.tasks import current_task
 
 UNREAD: Any = object()
 """Stands for an output that has not been read from the state yet."""
@@ -65,20 +66,18 @@ class Drive(Ledger):
     `shared` says that others may reach the journal: while an effect runs, what they append is looked out for.
     """
 
-    __slots__ = (
-        "_cancelling",
-        "_failure",
-        "_follower",
-        "_timer",
-        "_wake",
-        "bindings",
-        "effect",
-        "interrupted",
-        "output",
-        "parts",
-        "shared",
-        "task",
-    )
+    _cancelling = 0
+    _failure: Exception | None = None
+    _follower: asyncio.Handle | asyncio.Task[None] | None = None
+    _timer: Timer | None = None
+    _wake: asyncio.Future[None] | None = None
+    effect: Effect | None = None
+    """What is being performed in this task."""
+    interrupted = False
+    """Whether `effect` has been told to stop, because it is owed no longer."""
+    output: Any = UNREAD
+    task: asyncio.Task[Any] | None = None
+    """The task that drives, while it may be interrupted."""
 
     def __init__(
         self,
@@ -93,16 +92,7 @@ class Drive(Ledger):
         super().__init__(journal, state, length, clock)
         self.bindings = bindings
         self.shared = shared
-        self.output: Any = UNREAD
         self.parts: RequestParts = bindings.parts_for(state.spec)
-        self.effect: Effect | None = None
-        self.task: asyncio.Task[Any] | None = None
-        self.interrupted = False
-        self._cancelling = 0
-        self._failure: Exception | None = None
-        self._follower: asyncio.Handle | asyncio.Task[None] | None = None
-        self._wake: asyncio.Future[None] | None = None
-        self._timer: Timer | None = None
 
     # Beginning
 
@@ -172,7 +162,7 @@ class Drive(Ledger):
 
     def enter(self) -> None:
         """Note which task drives: the one that an interruption is sent to."""
-        self.task = task = asyncio.current_task()
+        self.task = task = current_task(asyncio.get_running_loop())
         self._cancelling = 0 if task is None else task.cancelling()
         state = self.state
         if state.once and state.at == "execute" and any(state.results[n] is None for n in state.once):
@@ -207,9 +197,11 @@ class Drive(Ledger):
                 if len(effects) != 1 or type(effects[0]) is Wait:
                     await self._together()
                 else:
-                    if (self.pending or self._busy) and not await self.recorded():
+                    if (self.pending or self._busy) and not await self.flush():
                         continue  # something came meanwhile: ask again what is owed
-                    self.occupy(effects[0])
+                    self.effect = effects[0]
+                    if self.shared:
+                        self.look_out()
                     try:
                         event = await self.perform(effects[0])
                     except asyncio.CancelledError:
@@ -230,10 +222,9 @@ class Drive(Ledger):
             if to_end and (self._timer is not None or self._follower is not None):
                 self.close()
 
-    def occupy(self, effect: Effect) -> None:
-        """Begin an effect in this task: from here on it may be interrupted."""
-        self.effect = effect
-        if self.shared and self._follower is None:
+    def look_out(self) -> None:
+        """Follow the journal while an effect is under way."""
+        if self._follower is None:
             # Not at once: an effect that does not wait for anything needs no look-out.
             self._follower = asyncio.get_running_loop().call_soon(self._follow)
 
@@ -253,7 +244,7 @@ class Drive(Ledger):
         if type(effect) is not Infer:
             await self.advance()
             return None
-        if (self.pending or self._busy) and not await self.recorded():
+        if (self.pending or self._busy) and not await self.flush():
             return None
         return effect
 
@@ -279,16 +270,15 @@ class Drive(Ledger):
                     continue
                 if not running and (not effects or (len(effects) == 1 and type(effects[0]) is not Wait)):
                     return
-                if (self.pending or self._busy) and not await self.recorded():
+                if (self.pending or self._busy) and not await self.flush():
                     continue
                 for name, effect in wanted.items():
                     if name not in running:
                         running[name] = asyncio.ensure_future(self.perform(effect))
                 await asyncio.wait([wake, *running.values()], return_when=asyncio.FIRST_COMPLETED)
-                for name in [name for name, task in running.items() if task.done()]:
-                    event = running.pop(name).result()
-                    if event is not None:
-                        self.take(event)
+                done = [running.pop(name).result() for name in list(running) if running[name].done()]
+                for event in sorted([event for event in done if event is not None], key=_when):
+                    self.take(event)
         finally:
             self._wake = None
             if running:
@@ -398,6 +388,10 @@ class Drive(Ledger):
             # The task that drives raises it.
             self._failure = error
             self.stir()
+
+
+def _when(event: Event) -> float:
+    return event.at
 
 
 async def _stopped(tasks: list[asyncio.Future[Any]]) -> None:

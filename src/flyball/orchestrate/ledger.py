@@ -22,7 +22,10 @@ from flyball.orchestrate.state import State
 class Ledger:
     """The state of one loop, with the journal behind it."""
 
-    __slots__ = ("_busy", "_free", "_unsure", "clock", "journal", "length", "loop_id", "pending", "state")
+    # What only some runs need has its default here, so that the others do not pay for setting it.
+    _busy = False
+    _free: asyncio.Event | None = None
+    _unsure = False
 
     def __init__(self, journal: Journal, state: State, length: int, clock: Clock) -> None:
         self.journal = journal
@@ -31,9 +34,6 @@ class Ledger:
         self.length = length
         self.clock = clock
         self.pending: list[Event] = []
-        self._busy = False
-        self._free: asyncio.Event | None = None
-        self._unsure = False
 
     def take(self, event: Event) -> bool:
         """Fold an event, if it fits here; `flush` makes it durable."""
@@ -42,33 +42,37 @@ class Ledger:
         self.pending.append(event)
         return True
 
-    async def flush(self) -> None:
+    async def flush(self) -> bool:
         """Make durable what has been folded, also by others who are at it.
+
+        Returns whether nothing else was folded meanwhile, so that what was owed before is owed still.
 
         Raises:
             LoopTakenOver: another driver has resumed the loop.
             JournalFailure: it could not be written.
         """
+        calm = True
         while self.pending or self._busy:
             if self._busy:
+                calm = False
                 await self._until_free()
                 continue
-            batch, self.pending = self.pending, []
+            state, batch, self.pending = self.state, self.pending, []
             self._busy = True
             try:
-                await self._append(batch)
+                try:
+                    self.length = await self.journal.append(self.loop_id, batch, self.length)
+                except JournalConflict:
+                    await self._catch_up(batch)
             except BaseException:
                 self.pending = [*batch, *self.pending]
                 self._unsure = True
                 raise
             finally:
                 self._release()
-
-    async def recorded(self) -> bool:
-        """`flush`; whether nothing else was folded meanwhile, so that what was owed before is owed still."""
-        state, known = self.state, self.length + len(self.pending)
-        await self.flush()
-        return self.state is state and self.length + len(self.pending) == known
+            self._unsure = False
+            calm = calm and not self.pending and self.state is state
+        return calm
 
     async def follow(self) -> None:
         """Fold what others append, as it comes, until cancelled; `stir` is called each time.
@@ -93,14 +97,6 @@ class Ledger:
 
     def stir(self) -> None:
         """Something was folded that nobody here waited for."""
-
-    async def _append(self, batch: list[Event]) -> None:
-        try:
-            self.length = await self.journal.append(self.loop_id, batch, self.length)
-        except JournalConflict:
-            await self._catch_up(batch)
-        if self._unsure:
-            self._unsure = False
 
     async def _catch_up(self, unwritten: list[Event]) -> None:
         """Take in what was appended since, and fold again what could not be written."""

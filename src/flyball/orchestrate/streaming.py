@@ -15,6 +15,7 @@ from flyball.inference.stream import Assembler, StreamEvent, TextDelta
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.performers import is_cancelled, model_answered, model_failed
 from flyball.orchestrate.requests import request_of
+from flyball.orchestrate.tasks import current_task
 
 
 @overload
@@ -23,6 +24,7 @@ def stream(drive: Drive) -> AsyncIterator[StreamEvent]: ...
 def stream(drive: Drive, *, only_text: Literal[True]) -> AsyncIterator[str]: ...
 async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]:
     """Run the loop to its end; gives the pieces of the model's answers as they come, or just their text."""
+    loop = asyncio.get_running_loop()
     while not drive.done:
         drive.enter()
         effect = await drive.next_inference()
@@ -32,7 +34,10 @@ async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]
         feed, now = assembler.feed, drive.clock.now
         began = now()
         source: AsyncIterator[StreamEvent] | None = None
-        drive.occupy(effect)
+        drive.effect = effect
+        if drive.shared:
+            drive.look_out()
+        task = drive.task
         try:
             source = drive.bindings.engine.stream(request_of(drive.state, effect, drive.parts))
             async for event in source:
@@ -48,7 +53,10 @@ async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]
                 if drive.interrupted:
                     break
                 # The next piece may be asked for by another task.
-                drive.enter()
+                if task is not current_task(loop):
+                    drive.enter()
+                    task = drive.task
+                drive.task = task
             else:
                 drive.take(model_answered(assembler.result(), effect.turn, began, now()))
         except asyncio.CancelledError as error:

@@ -6,13 +6,14 @@ is seldom needed lies outside of it.
 
 from __future__ import annotations
 
-from asyncio import CancelledError, Timeout, current_task, timeout
+from asyncio import CancelledError, current_task
 from typing import Any
 
 from flyball.core.context import RunContext
 from flyball.core.errors import ToolTimeout
 from flyball.core.messages import ToolCall, ToolResult
 from flyball.core.tools import Safety, ToolSpec
+from flyball.tool.deadline import Deadline
 from flyball.tool.errors import ModelRetry
 from flyball.tool.protocol import Tool
 from flyball.tool.result import code_of, describe, failure, result_of, retry_of
@@ -36,19 +37,19 @@ async def execute(
     failures = 0
     limit = tool.spec.timeout
     while True:
-        scope: Timeout | None = None
+        deadline: Deadline | None = None
         try:
             if limit is None:
                 value = await tool.run(call.args_json, context)
             else:
-                async with timeout(limit) as scope:
-                    value = await tool.run(call.args_json, context)
+                deadline = Deadline(limit)
+                value = await deadline.run(tool.run(call.args_json, context))
         except ModelRetry as retry:
             return retry_of(call, retry, max_result_bytes)
         except (Exception, CancelledError) as error:
             if isinstance(error, CancelledError) and _is_cancelled():
                 raise
-            if scope is not None and scope.expired():
+            if deadline is not None and deadline.passed:
                 text = f"{call.name} took longer than its time-out of {limit:g} seconds"
                 return failure(call, text, ToolTimeout.code)
             if failures >= _repeats(tool.spec):
