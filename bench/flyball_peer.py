@@ -51,12 +51,11 @@ class ToolEngine:
 
 
 class ReportEngine(ToolEngine):
-    """Answers with the report."""
+    """Answers with the report as its text, as the floor's model does (native output)."""
 
     async def infer(self, request: Request) -> Result:
         await c.model_called(request.messages)
-        call = ToolCall("call_0", "final_result", c.REPORT_JSON)
-        return Result(Message(_ASSISTANT, (call,), usage=Usage(20, 500)))
+        return Result(Message(_ASSISTANT, (Text(c.REPORT_JSON),), usage=Usage(20, 500)))
 
 
 class DeltaEngine(ToolEngine):
@@ -88,7 +87,7 @@ class Peer:
         self._text = Agent(ToolEngine(0), instructions=c.SYSTEM, tools=[add])
         self._tools = Agent(ToolEngine(turns), instructions=c.SYSTEM, tools=[add], limits=limits)
         self._timed = Agent(ToolEngine(turns), instructions=c.SYSTEM, tools=[timed], limits=limits)
-        self._report = Agent(ReportEngine(0), instructions=c.SYSTEM, output=c.Report)
+        self._report = Agent(ReportEngine(0), instructions=c.SYSTEM, output=c.Report, output_mode="native")
         self._stream = Agent(DeltaEngine(deltas), instructions=c.SYSTEM)
 
     async def text(self) -> str:
