@@ -55,7 +55,7 @@ class _Rest:
         while True:
             try:
                 sent = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - whatever is thrown in belongs to the coroutine
+            except BaseException as error:  # whatever is thrown in belongs to the coroutine
                 go_on, what = running.throw, error
             else:
                 go_on, what = running.send, sent
