@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -83,7 +83,8 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        # Lazily: a test that fails may still have files open there, and must not leave the mount behind.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 async def test_a_disk_that_is_really_full(small_disk: Path) -> None:
@@ -255,6 +256,22 @@ async def test_the_log_does_not_grow_without_end(path: Path) -> None:
                 length = await journal.append("loop", [long_event(300_000 + k)], length)
             log = os.stat(f"{path}-wal").st_size
             assert log < 14_000_000, f"{log} bytes of log after 18 MB of events"
+
+
+def test_nobody_writes_during_a_checkpoint(path: Path) -> None:
+    with closing(connect(str(path), "normal")) as writing, closing(connect(str(path), "normal")) as other:
+
+        class Checkpointer:
+            def execute(self, statement: str) -> None:
+                assert "wal_checkpoint" in statement
+                with pytest.raises(sqlite3.OperationalError, match="locked"):
+                    other.execute("BEGIN IMMEDIATE")
+
+        watched = store.Store(writing, cast("sqlite3.Connection", Checkpointer()), str(path))
+        watched.checkpoint(deadline=0.0)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            watched.checkpoint(deadline=0.0)
 
 
 async def test_what_json_cannot_hold_is_refused(journal: SQLiteJournal) -> None:
