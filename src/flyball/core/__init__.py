@@ -1,7 +1,8 @@
 """The vocabulary that every layer speaks, and nothing that does anything.
 
 Frozen msgspec structs: messages and parts, tools as data, settings, limits, usage, signals; the events that
-journals are made of and the effects that loops owe; one tree of errors; ids and time.
+journals are made of and the effects that loops owe; one tree of errors; ids and time; JSON Schemas.
+`forms` reads and writes the JSON of pagantic, SemStreams and gollem.
 
 Rules:
 - no I/O, no event loop, no import from any other package of flyball;

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from flyball.core.errors import JournalCorrupt, JournalTooNew
+from flyball.core.errors import JournalCorrupt, JournalTooNew, UserError
 from flyball.core.events import VERSION, Event
 
 _encoder = msgspec.json.Encoder()
@@ -38,7 +38,8 @@ def decode_event(data: bytes, place: str = "journal") -> Event:
     """
     try:
         event = _decoder().decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UserError) as error:
+        # UserError: a struct that looks at itself when it is made did not like what it saw.
         _refuse_newer(_version(data), place)
         raise JournalCorrupt(f"{place}: not an event: {error}", place=place) from error
     _refuse_newer(getattr(event, "version", VERSION), place)
@@ -48,14 +49,14 @@ def decode_event(data: bytes, place: str = "journal") -> Event:
 def _version(data: bytes) -> int:
     try:
         return msgspec.json.decode(data, type=_Peek).version
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return 0
 
 
 def _refuse_newer(version: int, place: str) -> None:
     if version > VERSION:
         raise JournalTooNew(
-            f"{place}: written in journal format {version}; this flyball reads up to {VERSION}: upgrade flyball",
+            f"{place}: in journal format {version}, and this flyball reads up to {VERSION}: upgrade it",
             version=version,
             supported=VERSION,
         )

@@ -1,4 +1,4 @@
-"""The ids that tie together all that belongs to one piece of work. Derived for each event, never journaled twice."""
+"""The ids that tie together all that belongs to one piece of work: derived for each event, journaled once."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ class Correlation(Struct, frozen=True, omit_defaults=True):
 
     @property
     def run_id(self) -> str:
-        """gollem's name for the loop id."""
+        """The name that gollem has for the loop id."""
         return self.loop_id

@@ -19,31 +19,31 @@ class _Effect(Struct, frozen=True, omit_defaults=True, tag_field="effect", gc=Fa
     id: str
 
 
-class Admit(_Effect, tag="admit"):
+class Admit(_Effect, frozen=True, tag="admit"):
     """Run the input guardrails and the prompt functions."""
 
 
-class Prepare(_Effect, tag="prepare"):
+class Prepare(_Effect, frozen=True, tag="prepare"):
     """Prepare a turn: see which tools are available."""
 
     turn: int
 
 
-class Infer(_Effect, tag="infer"):
+class Infer(_Effect, frozen=True, tag="infer"):
     """Call the model."""
 
     turn: int
     purpose: Literal["turn", "compact", "repair", "judge", "plan", "rerank"] = "turn"
 
 
-class Judge(_Effect, tag="judge"):
+class Judge(_Effect, frozen=True, tag="judge"):
     """Decide about the turn's calls that need it: filters and the approval callback."""
 
     turn: int
     indices: tuple[int, ...]
 
 
-class Execute(_Effect, tag="execute"):
+class Execute(_Effect, frozen=True, tag="execute"):
     """Run one tool call. `once`: record that it starts before it does."""
 
     turn: int
@@ -51,24 +51,24 @@ class Execute(_Effect, tag="execute"):
     once: bool = False
 
 
-class Settle(_Effect, tag="settle"):
+class Settle(_Effect, frozen=True, tag="settle"):
     """Parse and validate the turn's answer."""
 
     turn: int
 
 
-class Wait(_Effect, tag="wait"):
+class Wait(_Effect, frozen=True, tag="wait"):
     """Wait: for one of these signals, or until a time."""
 
     signals: tuple[SignalType, ...] = ()
     until: float | None = None
 
 
-class Deliver(_Effect, tag="deliver"):
+class Deliver(_Effect, frozen=True, tag="deliver"):
     """Do what must happen at the end, before the loop is over."""
 
 
-class End(_Effect, tag="end"):
+class End(_Effect, frozen=True, tag="end"):
     """Write down how it ended."""
 
     outcome: Outcome

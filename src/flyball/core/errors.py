@@ -64,12 +64,16 @@ its message is in `details`, so that it survives a journal: `SystemError` is its
 `SystemError.exception()` gives the exception back.
 """
 
+# ruff: noqa: N818 - the categories and many of the errors bear pagantic's and gollem's names
+
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from msgspec import Struct
+
+from flyball.core.encodable import NotEncodable, clean_text, to_json
 
 
 class FailureCategory(StrEnum):
@@ -102,7 +106,10 @@ class SystemError(Struct, frozen=True, omit_defaults=True):  # noqa: A001 - paga
         """The exception this was written from, of the same class where that class still exists."""
         known = _by_name(FlyballError)
         cls = known.get(self.kind) or _by_code(known.values()).get(self.code) or _CATEGORY[self.category]
-        error = cls(self.message, retryable=self.retryable, **(self.details or {}))
+        # The root's __init__, because a subclass of a user's may ask for arguments that are not written down.
+        error = cls.__new__(cls, self.message)
+        FlyballError.__init__(error, self.message, retryable=self.retryable)
+        error.details = dict(self.details or {})
         error.caused_by = self.caused_by
         error.code = self.code
         return error
@@ -128,18 +135,37 @@ class FlyballError(Exception):
             self.retryable = retryable
 
     def record(self) -> SystemError:
-        """This error as data."""
-        cause = self.__cause__ or self.__context__
-        caused_by = self.caused_by or (f"{type(cause).__name__}: {cause}" if cause is not None else None)
+        """This error as data that can always be encoded: a detail without a JSON form is told by its type."""
+        cause = self.__cause__
+        if cause is None and not self.__suppress_context__:
+            cause = self.__context__
+        caused_by = self.caused_by
+        if caused_by is None and cause is not None:
+            caused_by = _told(cause)
         return SystemError(
             code=self.code,
             category=self.category,
-            message=self.message,
+            message=clean_text(self.message),
             retryable=self.retryable,
-            details=self.details or None,
+            details={clean_text(key): _plain(value) for key, value in self.details.items()} or None,
             caused_by=caused_by,
             kind=type(self).__name__,
         )
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return to_json(value)
+    except NotEncodable:
+        return f"<{type(value).__qualname__}>"
+
+
+def _told(cause: BaseException) -> str:
+    name = type(cause).__name__
+    try:
+        return clean_text(f"{name}: {cause}")
+    except Exception:  # an exception that cannot even say what it is must not hide the one that it caused
+        return name
 
 
 # Inference
@@ -301,7 +327,7 @@ class StepMismatch(OrchestrationFailure):
 
 
 class IterationLimit(OrchestrationFailure):
-    """The loop reached its iterations without an answer: details `limit`, `value`."""
+    """The loop reached its iterations without an answer: details `limit`, `allowed`."""
 
     code = "ORCHESTRATION_ITERATION_LIMIT"
 
@@ -512,7 +538,8 @@ _CATEGORY: dict[FailureCategory, type[FlyballError]] = {
 def _by_name(root: type[FlyballError]) -> dict[str, type[FlyballError]]:
     found = {root.__name__: root}
     for child in root.__subclasses__():
-        found |= _by_name(child)
+        # Of two classes with one name the one that was there first wins: flyball's own over a user's.
+        found = _by_name(child) | found
     return found
 
 

@@ -54,7 +54,7 @@ class _Event(Struct, frozen=True, omit_defaults=True, tag_field="event", gc=Fals
     at: float
 
 
-class Started(_Event, tag="started"):
+class Started(_Event, frozen=True, tag="started"):
     """The loop began: its prompt, the history before it, and its policy."""
 
     version: int
@@ -68,7 +68,7 @@ class Started(_Event, tag="started"):
     depth: int = 0
 
 
-class Forked(_Event, tag="forked"):
+class Forked(_Event, frozen=True, tag="forked"):
     """From here on this is a loop of its own, which goes on from another's history, with what is changed."""
 
     version: int
@@ -79,14 +79,14 @@ class Forked(_Event, tag="forked"):
     prompt: Message | None = None
 
 
-class Resumed(_Event, tag="resumed"):
+class Resumed(_Event, frozen=True, tag="resumed"):
     """A driver took the loop over. The former one can append nothing more."""
 
     version: int
     epoch: int
 
 
-class Admitted(_Event, tag="admitted"):
+class Admitted(_Event, frozen=True, tag="admitted"):
     """The input was looked at: what the prompt functions said, the prompt as it is now, or the refusal."""
 
     instructions: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Admitted(_Event, tag="admitted"):
     error: SystemError | None = None
 
 
-class TurnPrepared(_Event, tag="turn_prepared"):
+class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
     """What a turn's request differs in from what the spec and the history give: the tools on offer."""
 
     turn: int
@@ -102,8 +102,8 @@ class TurnPrepared(_Event, tag="turn_prepared"):
     error: SystemError | None = None
 
 
-class ModelAnswered(_Event, tag="model_answered"):
-    """The model's finished message. `notes` say what had to be made sound in it (such as doubled call ids)."""
+class ModelAnswered(_Event, frozen=True, tag="model_answered"):
+    """The model's finished message. `notes` say what was made sound in it (such as doubled call ids)."""
 
     turn: int
     message: Message
@@ -112,7 +112,7 @@ class ModelAnswered(_Event, tag="model_answered"):
     notes: tuple[str, ...] = ()
 
 
-class ModelFailed(_Event, tag="model_failed"):
+class ModelFailed(_Event, frozen=True, tag="model_failed"):
     """The model call failed, with whatever had come by then."""
 
     turn: int
@@ -130,7 +130,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
     args_json: str | None = None
 
 
-class CallsJudged(_Event, tag="calls_judged"):
+class CallsJudged(_Event, frozen=True, tag="calls_judged"):
     """The turn's calls were judged, before any of them runs."""
 
     turn: int
@@ -138,14 +138,14 @@ class CallsJudged(_Event, tag="calls_judged"):
     error: SystemError | None = None
 
 
-class ToolStarted(_Event, tag="tool_started"):
+class ToolStarted(_Event, frozen=True, tag="tool_started"):
     """An at_most_once call is about to run. Written before it does."""
 
     turn: int
     index: int
 
 
-class ToolReturned(_Event, tag="tool_returned"):
+class ToolReturned(_Event, frozen=True, tag="tool_returned"):
     """A call's result."""
 
     turn: int
@@ -154,11 +154,11 @@ class ToolReturned(_Event, tag="tool_returned"):
     duration: float = 0.0
 
 
-class TurnSettled(_Event, tag="turn_settled"):
+class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     """The answer was parsed and validated.
 
     Accepted: `index` is the output call that carries it (None: the text), and `output` stands there only if
-    a validator changed it. Not accepted: `feedback` goes back to the model. `error`: nothing more can be done.
+    a validator changed it. Not accepted: `feedback` goes back to the model. `error`: nothing more to be done.
     """
 
     turn: int
@@ -170,36 +170,36 @@ class TurnSettled(_Event, tag="turn_settled"):
     error: SystemError | None = None
 
 
-class StageMoved(_Event, tag="stage_moved"):
+class StageMoved(_Event, frozen=True, tag="stage_moved"):
     """Somebody moved the stage by hand."""
 
     stage: Stage
 
 
-class SignalReceived(_Event, tag="signal_received"):
+class SignalReceived(_Event, frozen=True, tag="signal_received"):
     """A signal came."""
 
     signal: Signal
 
 
-class TimePassed(_Event, tag="time_passed"):
+class TimePassed(_Event, frozen=True, tag="time_passed"):
     """The deadline passed."""
 
 
-class Delivered(_Event, tag="delivered"):
+class Delivered(_Event, frozen=True, tag="delivered"):
     """What had to happen at the end has happened (or could not: `error`)."""
 
     error: SystemError | None = None
 
 
-class Ended(_Event, tag="ended"):
+class Ended(_Event, frozen=True, tag="ended"):
     """The loop is over."""
 
     outcome: Outcome
     error: SystemError | None = None
 
 
-class Reopened(_Event, tag="reopened"):
+class Reopened(_Event, frozen=True, tag="reopened"):
     """A failed loop is tried again, as another attempt."""
 
     by: str = ""

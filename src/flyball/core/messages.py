@@ -52,7 +52,7 @@ class FinishReason(StrEnum):
 
     @property
     def event_value(self) -> Literal["stop", "tool", "error"]:
-        """pagantic's word for it, in its inference events."""
+        """The word that pagantic has for it, in its inference events."""
         if self is FinishReason.TOOL_CALL:
             return "tool"
         return "error" if self is FinishReason.ERROR else "stop"
@@ -67,14 +67,14 @@ class _Part(Struct, frozen=True, omit_defaults=True, tag_field="kind", gc=False)
     """What all parts share: unknown keys of a foreign form, kept."""
 
 
-class Text(_Part, tag="text"):
+class Text(_Part, frozen=True, tag="text"):
     """Plain text, of whatever role the message has."""
 
     text: str
     extra: dict[str, JSON] | None = None
 
 
-class Thinking(_Part, tag="thinking"):
+class Thinking(_Part, frozen=True, tag="thinking"):
     """A model's reasoning; `signature` must go back to the provider unchanged."""
 
     text: str
@@ -83,7 +83,7 @@ class Thinking(_Part, tag="thinking"):
     extra: dict[str, JSON] | None = None
 
 
-class ToolCall(_Part, tag="tool_call"):
+class ToolCall(_Part, frozen=True, tag="tool_call"):
     """The model asks for a tool.
 
     `args_json` is the text exactly as the model wrote it; `metadata` is the task's domain context;
@@ -110,7 +110,7 @@ class ToolCall(_Part, tag="tool_call"):
             return {}
         try:
             parsed = decode(self.args_json)
-        except DecodeError as error:
+        except (DecodeError, UnicodeError, RecursionError) as error:
             raise IncompleteToolCall(
                 f"the arguments of {self.name!r} are no JSON ({error}): {self.args_json[:200]!r}",
                 tool=self.name,
@@ -141,7 +141,7 @@ class ResultKind(StrEnum):
     """To be resolved outside, later."""
 
 
-class ToolResult(_Part, tag="tool_return"):
+class ToolResult(_Part, frozen=True, tag="tool_return"):
     """The answer to one `ToolCall`, and the part that carries it back to the model.
 
     `content` is text or JSON. A failed call has `error`, which is what the model then reads.
@@ -170,14 +170,14 @@ class ToolResult(_Part, tag="tool_return"):
         return self.error if self.error is not None else as_text(self.content)
 
 
-class Retry(_Part, tag="retry"):
+class Retry(_Part, frozen=True, tag="retry"):
     """A request to answer again, because the last answer could not be taken."""
 
     text: str
     extra: dict[str, JSON] | None = None
 
 
-class Image(_Part, tag="image"):
+class Image(_Part, frozen=True, tag="image"):
     """An image: an https address or a data: address (see `data_url`)."""
 
     url: str
@@ -186,7 +186,7 @@ class Image(_Part, tag="image"):
     extra: dict[str, JSON] | None = None
 
 
-class Audio(_Part, tag="audio"):
+class Audio(_Part, frozen=True, tag="audio"):
     """Sound, such as audio/mp3 or audio/wav."""
 
     url: str
@@ -194,7 +194,7 @@ class Audio(_Part, tag="audio"):
     extra: dict[str, JSON] | None = None
 
 
-class Document(_Part, tag="document"):
+class Document(_Part, frozen=True, tag="document"):
     """A document, such as application/pdf."""
 
     url: str
@@ -249,7 +249,9 @@ class Message(Struct, frozen=True, omit_defaults=True, gc=False):
         Raises:
             InvalidMessage: naming the role and the part that it may not carry, or that nothing is there.
         """
-        allowed = _ALLOWED[self.role]
+        allowed = _ALLOWED.get(self.role)
+        if allowed is None:
+            raise InvalidMessage(f"there is no role {self.role!r}; the roles are {', '.join(Role)}")
         for part in self.parts:
             if not isinstance(part, allowed):
                 raise InvalidMessage(
@@ -300,6 +302,10 @@ def _parts(content: Content) -> tuple[Part, ...]:
         return (Text(content),)
     if isinstance(content, _Part):
         return (content,)
+    if not isinstance(content, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidMessage(
+            f"content is text, a part, or a list of them, not a {type(content).__name__}: {content!r:.200}"
+        )
     return tuple([Text(item) if isinstance(item, str) else item for item in content])
 
 

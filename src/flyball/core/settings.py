@@ -29,7 +29,7 @@ class ModelSettings(Struct, frozen=True, omit_defaults=True):
         if self == _UNSET:
             return other
         mine = {key: value for key, value in asdict(self).items() if value not in (None, ())}
-        if other.options and self.options:
+        if self.options is not None and other.options:
             mine["options"] = other.options | self.options
         return replace(other, **mine)
 
@@ -47,4 +47,3 @@ SEMSTREAMS = ModelSettings(temperature=0.2, max_tokens=4096)
 """SemStreams' defaults."""
 STRUCTURED = ModelSettings(temperature=0.3, thinking=False)
 """pagantic's settings for structured calls."""
-

@@ -31,8 +31,6 @@ class OutputMode(StrEnum):
     """The schema stands in the instructions, and the text is parsed."""
 
 
-
-
 class OutputSpec(Struct, frozen=True, omit_defaults=True):
     """What counts as an answer.
 

@@ -13,7 +13,7 @@ from flyball.core.messages import ToolCall
 
 
 class Safety(StrEnum):
-    """What may happen to a call when nobody knows whether it ran: after a crash, a time-out, a lost answer."""
+    """What may happen to a call when nobody knows whether it ran: a crash, a time-out, a lost answer."""
 
     IDEMPOTENT = "idempotent"
     """Running it twice is the same as running it once: it may be repeated, and is retried by itself."""

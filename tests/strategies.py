@@ -1,0 +1,344 @@
+"""Hypothesis strategies for the vocabulary: JSON, messages, specs, and every event and effect.
+
+All that they make can be encoded; what is drawn is small, because it is the shapes that matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from msgspec import UNSET
+
+from flyball.core import effects, events
+from flyball.core.correlation import Correlation
+from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
+from flyball.core.limits import Limits, UsageLimits, UsageQuota
+from flyball.core.messages import (
+    Audio,
+    Document,
+    FinishReason,
+    Image,
+    Message,
+    Part,
+    ResultKind,
+    Retry,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from flyball.core.settings import ModelSettings
+from flyball.core.signals import Signal, SignalType
+from flyball.core.spec import LoopSpec, OutputMode, OutputSpec
+from flyball.core.tools import Safety, ToolChoice, ToolDefinition, ToolKind, ToolSpec
+from flyball.core.usage import RunUsage, Usage
+
+texts = st.text(max_size=12)
+names = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=6)
+counts = st.integers(0, 1 << 40)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+moments = st.floats(1e9, 4e9)
+"""Seconds since the epoch, in the years that matter."""
+
+scalars: SearchStrategy[Any] = st.none() | st.booleans() | st.integers() | finite | texts
+json_values: SearchStrategy[Any] = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+json_objects: SearchStrategy[dict[str, Any]] = st.dictionaries(texts, json_values, max_size=3)
+filled_objects: SearchStrategy[dict[str, Any]] = st.dictionaries(texts, json_values, min_size=1, max_size=3)
+extras: SearchStrategy[dict[str, Any] | None] = st.none() | filled_objects
+
+
+def maybe(strategy: SearchStrategy[Any]) -> SearchStrategy[Any]:
+    """None, or what the strategy gives."""
+    return st.none() | strategy
+
+
+usages = st.builds(
+    Usage,
+    input_tokens=counts,
+    output_tokens=counts,
+    reasoning_tokens=counts,
+    cache_read_tokens=counts,
+    cache_write_tokens=counts,
+    context_tokens=counts,
+    context_window=counts,
+    tokens_per_second=st.floats(0, 1e6),
+    details=maybe(st.dictionaries(names, counts, min_size=1, max_size=3)),
+)
+run_usages = st.builds(
+    RunUsage,
+    input_tokens=counts,
+    output_tokens=counts,
+    reasoning_tokens=counts,
+    cache_read_tokens=counts,
+    cache_write_tokens=counts,
+    context_tokens=counts,
+    context_window=counts,
+    tokens_per_second=st.floats(0, 1e6),
+    details=maybe(st.dictionaries(names, counts, min_size=1, max_size=3)),
+    requests=st.integers(0, 1000),
+    tool_calls=st.integers(0, 1000),
+)
+
+text_parts = st.builds(Text, texts, extras)
+thinking_parts = st.builds(Thinking, texts, maybe(texts), extras, extras)
+tool_calls = st.builds(ToolCall, names, names, texts, extras, extras, maybe(names), maybe(names), extras)
+image_parts = st.builds(Image, texts, maybe(texts), st.sampled_from([None, "auto", "low", "high"]), extras)
+audio_parts = st.builds(Audio, texts, maybe(texts), extras)
+document_parts = st.builds(Document, texts, maybe(texts), maybe(texts), extras)
+retry_parts = st.builds(Retry, texts, extras)
+tool_results = st.builds(
+    ToolResult,
+    call_id=names,
+    name=names,
+    content=json_values,
+    error=maybe(texts),
+    status=st.sampled_from(ResultKind),
+    images=st.lists(image_parts, max_size=1).map(tuple),
+    metadata=extras,
+    stop_loop=st.booleans(),
+    loop_id=maybe(names),
+    trace_id=maybe(names),
+    extra=extras,
+)
+
+PARTS: dict[Role, SearchStrategy[Part]] = {
+    Role.SYSTEM: text_parts,
+    Role.USER: text_parts | retry_parts | image_parts | audio_parts | document_parts,
+    Role.ASSISTANT: text_parts | thinking_parts | tool_calls | image_parts | audio_parts,
+    Role.TOOL: tool_results,
+}
+"""What each role may carry."""
+
+
+def messages_of(role: Role) -> SearchStrategy[Message]:
+    """Valid messages of a role."""
+    return st.builds(
+        Message,
+        role=st.just(role),
+        parts=st.lists(PARTS[role], min_size=1, max_size=3).map(tuple),
+        name=maybe(names),
+        timestamp=maybe(moments),
+        usage=maybe(usages),
+        model=maybe(names),
+        finish_reason=maybe(st.sampled_from(FinishReason)),
+        extra=extras,
+    )
+
+
+messages = st.one_of([messages_of(role) for role in Role])
+
+errors = st.builds(
+    SystemError,
+    code=names,
+    category=st.sampled_from(FailureCategory),
+    message=texts,
+    retryable=st.booleans(),
+    details=extras,
+    caused_by=maybe(texts),
+    kind=texts,
+)
+settings = st.builds(
+    ModelSettings,
+    max_tokens=maybe(counts),
+    temperature=maybe(st.floats(0, 2)),
+    top_p=maybe(st.floats(0, 1)),
+    seed=maybe(counts),
+    stop=st.lists(texts, max_size=2).map(tuple),
+    thinking=maybe(st.booleans()),
+    thinking_budget=maybe(counts),
+    reasoning_effort=maybe(texts),
+    options=maybe(json_objects),
+)
+definitions = st.builds(
+    ToolDefinition,
+    name=names,
+    parameters=json_objects,
+    description=texts,
+    kind=st.sampled_from(ToolKind),
+    strict=maybe(st.booleans()),
+    sequential=st.booleans(),
+    outer_key=maybe(names),
+    extra=extras,
+)
+choices = st.builds(
+    ToolChoice,
+    mode=st.sampled_from(["auto", "required", "none", "function"]),
+    tool_name=names,
+    auto_reset=st.booleans(),
+    extra=extras,
+) | st.builds(ToolChoice, mode=st.sampled_from(["auto", "required", "none"]), extra=extras)
+limits = st.builds(
+    Limits,
+    max_iterations=maybe(counts),
+    usage=st.builds(UsageLimits, maybe(counts), maybe(counts), maybe(counts), maybe(counts), maybe(counts)),
+    quota=maybe(st.builds(UsageQuota, counts, counts, counts, counts)),
+    timeout=maybe(st.floats(0, 1e6)),
+)
+specs = st.builds(
+    LoopSpec,
+    agent=names,
+    model=texts,
+    instructions=texts,
+    tools=st.dictionaries(
+        names,
+        st.builds(
+            ToolSpec,
+            definition=definitions,
+            safety=st.sampled_from(Safety),
+            retries=maybe(counts),
+            timeout=maybe(st.floats(0, 1e6)),
+            approval=st.booleans(),
+        ),
+        max_size=2,
+    ),
+    output=st.builds(
+        OutputSpec,
+        mode=st.sampled_from(OutputMode),
+        schema=maybe(json_objects),
+        tools=st.lists(definitions, max_size=1).map(tuple),
+        outer_key=maybe(names),
+    ),
+    settings=settings,
+    tool_choice=maybe(choices),
+    limits=limits,
+    retries=counts,
+    end_strategy=st.sampled_from(["early", "exhaustive"]),
+)
+correlations = st.builds(Correlation, request_id=texts, trace_id=texts, loop_id=texts, tool_call_id=texts)
+signals = st.builds(
+    Signal, type=st.sampled_from(SignalType), id=texts, by=texts, text=texts, call_id=maybe(names)
+)
+_turn = st.integers(0, 1000)
+_version = st.just(events.VERSION)
+_several_texts = st.lists(texts, max_size=2).map(tuple)
+
+EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
+    events.Started: st.builds(
+        events.Started,
+        at=moments,
+        version=_version,
+        loop_id=names,
+        spec=specs,
+        prompt=maybe(messages),
+        history=st.lists(messages, max_size=2).map(tuple),
+        correlation=correlations,
+        metadata=extras,
+        parent_loop_id=texts,
+        depth=counts,
+    ),
+    events.Forked: st.builds(
+        events.Forked,
+        at=moments,
+        version=_version,
+        loop_id=names,
+        source=names,
+        turn=_turn,
+        spec=specs,
+        prompt=maybe(messages),
+    ),
+    events.Resumed: st.builds(events.Resumed, at=moments, version=_version, epoch=counts),
+    events.Admitted: st.builds(
+        events.Admitted,
+        at=moments,
+        instructions=_several_texts,
+        prompt=maybe(messages),
+        error=maybe(errors),
+    ),
+    events.TurnPrepared: st.builds(
+        events.TurnPrepared, at=moments, turn=_turn, tools=maybe(_several_texts), error=maybe(errors)
+    ),
+    events.ModelAnswered: st.builds(
+        events.ModelAnswered,
+        at=moments,
+        turn=_turn,
+        message=messages_of(Role.ASSISTANT),
+        duration=st.floats(0, 1e6),
+        request_id=maybe(texts),
+        notes=_several_texts,
+    ),
+    events.ModelFailed: st.builds(
+        events.ModelFailed,
+        at=moments,
+        turn=_turn,
+        error=errors,
+        partial=maybe(messages_of(Role.ASSISTANT)),
+        duration=st.floats(0, 1e6),
+    ),
+    events.CallsJudged: st.builds(
+        events.CallsJudged,
+        at=moments,
+        turn=_turn,
+        verdicts=st.lists(
+            st.builds(
+                events.Verdict, index=_turn, allowed=st.booleans(), reason=texts, args_json=maybe(texts)
+            ),
+            max_size=2,
+        ).map(tuple),
+        error=maybe(errors),
+    ),
+    events.ToolStarted: st.builds(events.ToolStarted, at=moments, turn=_turn, index=_turn),
+    events.ToolReturned: st.builds(
+        events.ToolReturned,
+        at=moments,
+        turn=_turn,
+        index=_turn,
+        result=tool_results,
+        duration=st.floats(0, 1e6),
+    ),
+    events.TurnSettled: st.builds(
+        events.TurnSettled,
+        at=moments,
+        turn=_turn,
+        accepted=st.booleans(),
+        index=maybe(_turn),
+        output=st.just(UNSET) | json_values,
+        feedback=_several_texts,
+        repairs=_several_texts,
+        error=maybe(errors),
+    ),
+    events.StageMoved: st.builds(events.StageMoved, at=moments, stage=st.sampled_from(events.Stage)),
+    events.SignalReceived: st.builds(events.SignalReceived, at=moments, signal=signals),
+    events.TimePassed: st.builds(events.TimePassed, at=moments),
+    events.Delivered: st.builds(events.Delivered, at=moments, error=maybe(errors)),
+    events.Ended: st.builds(
+        events.Ended, at=moments, outcome=st.sampled_from(events.Outcome), error=maybe(errors)
+    ),
+    events.Reopened: st.builds(events.Reopened, at=moments, by=texts),
+}
+"""A strategy for each event there is."""
+
+all_events = st.one_of(list(EVENTS.values()))
+
+EFFECTS: dict[type[Any], SearchStrategy[effects.Effect]] = {
+    effects.Admit: st.builds(effects.Admit, id=names),
+    effects.Prepare: st.builds(effects.Prepare, id=names, turn=_turn),
+    effects.Infer: st.builds(
+        effects.Infer,
+        id=names,
+        turn=_turn,
+        purpose=st.sampled_from(["turn", "compact", "repair", "judge", "plan", "rerank"]),
+    ),
+    effects.Judge: st.builds(
+        effects.Judge, id=names, turn=_turn, indices=st.lists(_turn, max_size=3).map(tuple)
+    ),
+    effects.Execute: st.builds(effects.Execute, id=names, turn=_turn, index=_turn, once=st.booleans()),
+    effects.Settle: st.builds(effects.Settle, id=names, turn=_turn),
+    effects.Wait: st.builds(
+        effects.Wait,
+        id=names,
+        signals=st.lists(st.sampled_from(SignalType), max_size=2).map(tuple),
+        until=maybe(moments),
+    ),
+    effects.Deliver: st.builds(effects.Deliver, id=names),
+    effects.End: st.builds(
+        effects.End, id=names, outcome=st.sampled_from(events.Outcome), error=maybe(errors)
+    ),
+}
+"""A strategy for each effect there is."""
