@@ -148,19 +148,33 @@ class Agent(Generic[DepsT, OutputT]):
     async def run_stream(
         self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
     ) -> AsyncGenerator[StreamedRun[OutputT]]:
-        """Run while the model's answers are streamed: as text, or as stream events."""
-        drive = await self._begin(prompt, options)
+        """Run while the model's answers are streamed: as text, or as stream events.
+
+        A run that is not read to its end stays as it is recorded; its `loop_id` can be resumed.
+
+        Raises:
+            UserError: with a `driver`: only this process can hand on the pieces.
+        """
+        drive = await self._begin_here(prompt, options)
+        streamed: StreamedRun[OutputT] = StreamedRun(drive)
         try:
-            yield StreamedRun(drive)
+            yield streamed
         finally:
             drive.close()
+            await streamed.close()
 
     @asynccontextmanager
     async def iter(
         self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
     ) -> AsyncGenerator[AgentRun[OutputT]]:
-        """Run step by step: a step is one model call with the handling of its tool calls."""
-        drive = await self._begin(prompt, options)
+        """Run step by step: a step is one model call with the handling of its tool calls.
+
+        A run that is left before its end stays as it is recorded; its `loop_id` can be resumed.
+
+        Raises:
+            UserError: with a `driver`: only this process can hold the run between steps.
+        """
+        drive = await self._begin_here(prompt, options)
         try:
             yield AgentRun(drive)
         finally:
@@ -337,6 +351,11 @@ class Agent(Generic[DepsT, OutputT]):
         if journal is None:
             return Drive.begin(bindings, MemoryJournal(), started, clock, shared=False)
         return Drive.begin(bindings, journal, started, clock)
+
+    def _begin_here(self, prompt: Content | None, options: Any) -> Coroutine[Any, Any, Drive]:
+        if "driver" in options:
+            raise UserError("run_stream() and iter() drive the loop in this process: leave driver= out")
+        return self._begin(prompt, options)
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
         """Hand the loop to another driver."""

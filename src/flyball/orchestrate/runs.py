@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Generic
 
 from msgspec import Struct
 
-from flyball.core.errors import AgentRunClosed
+from flyball.core.errors import AgentRunClosed, UserError
 from flyball.core.events import Outcome
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal, SignalType
@@ -60,8 +60,14 @@ class _Run(Generic[OutputT]):
     async def signal(
         self, signal: Signal | SignalType | str, text: str = "", call_id: str | None = None
     ) -> bool:
-        """Send a signal: cancel, pause, resume, approve, reject or feedback. False if it comes too late."""
+        """Send a signal: cancel, pause, resume, approve, reject or feedback. False if it does not fit now.
+
+        Raises:
+            UserError: there is no such signal.
+        """
         if not isinstance(signal, Signal):
+            if signal not in tuple(SignalType):
+                raise UserError(f"there is no signal {signal!r}; there are {', '.join(SignalType)}")
             signal = Signal(SignalType(signal), text=text, call_id=call_id)
         return await self._drive.signal(signal)
 
@@ -94,16 +100,20 @@ class AgentRun(_Run[OutputT]):
         return self._steps()
 
     async def next(self) -> Step | None:
-        """One turn: a model call and the handling of its tool calls. None when the run is over."""
+        """One turn: a model call and the handling of its tool calls. None when the run is over.
+
+        What comes before the first turn (prompt functions) belongs to its step.
+        """
         drive = self._drive
+        drive.enter()
+        while drive.state.turn == 0 and not drive.done:
+            await drive.advance()
         if drive.done:
             return None
-        drive.enter()
-        turn = drive.state.turn
-        begun = len(drive.state.history)
+        state = drive.state
+        turn = state.turn
+        begun = len(state.history) - bool(state.calls)  # a run that is resumed may stand in a turn's middle
         while not drive.done and drive.state.turn == turn:
-            await drive.advance()
-        if drive.state.at == "end":
             await drive.advance()
         await drive.flush()
         return _step(turn, drive.state.history[begun:])
@@ -123,18 +133,30 @@ class StreamedRun(_Run[OutputT]):
     """A run whose model calls are streamed. It goes on as far as the caller reads, and no further.
 
     A streamed run leaves the same journal as a plain one: the pieces pass by, the message is recorded.
+    It is read by one reader at a time: who begins to read anew ends the reading before, and the model call
+    that was under way is made again.
     """
 
-    __slots__ = ()
+    __slots__ = ("_reading",)
+
+    def __init__(self, drive: Drive) -> None:
+        super().__init__(drive)
+        self._reading: AsyncGenerator[Any] | None = None
 
     def events(self) -> AsyncIterator[StreamEvent]:
         """All pieces of all the model's answers, in order."""
-        return stream(self._drive)
+        self._reading = pieces = stream(self._drive, self._reading)
+        return pieces
 
     def text(self, *, delta: bool = True) -> AsyncIterator[str]:
         """The text of the answers: piece by piece, or, with `delta=False`, all of it so far each time."""
-        pieces = stream(self._drive, only_text=True)
+        self._reading = pieces = stream(self._drive, self._reading, only_text=True)
         return pieces if delta else _cumulative(pieces)
+
+    async def close(self) -> None:
+        """End the reading; the model call that is under way ends too, and the journal stays as it is."""
+        if self._reading is not None and not self._reading.ag_running:
+            await self._reading.aclose()
 
     async def get_output(self) -> OutputT:
         """Read to the end, and give the output."""

@@ -7,9 +7,10 @@ deadline ends a stream that is owed no longer, whether the reader waits in it or
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Literal, overload
 
+from flyball.core.errors import UserError
 from flyball.core.messages import Message
 from flyball.inference.stream import Assembler, StreamEvent, TextDelta
 from flyball.orchestrate.driver import Drive
@@ -19,11 +20,25 @@ from flyball.orchestrate.tasks import current_task
 
 
 @overload
-def stream(drive: Drive) -> AsyncIterator[StreamEvent]: ...
+def stream(drive: Drive, before: AsyncGenerator[Any] | None) -> AsyncGenerator[StreamEvent]: ...
 @overload
-def stream(drive: Drive, *, only_text: Literal[True]) -> AsyncIterator[str]: ...
-async def stream(drive: Drive, *, only_text: bool = False) -> AsyncIterator[Any]:
-    """Run the loop to its end; gives the pieces of the model's answers as they come, or just their text."""
+def stream(
+    drive: Drive, before: AsyncGenerator[Any] | None, *, only_text: Literal[True]
+) -> AsyncGenerator[str]: ...
+async def stream(
+    drive: Drive, before: AsyncGenerator[Any] | None, *, only_text: bool = False
+) -> AsyncGenerator[Any]:
+    """Run the loop to its end; gives the pieces of the model's answers as they come, or just their text.
+
+    `before` is a former reading of the same loop, which ends here.
+
+    Raises:
+        UserError: another task is reading just now.
+    """
+    if before is not None:
+        if before.ag_running:
+            raise UserError("a stream is read by one reader at a time, and another task is reading this one")
+        await before.aclose()
     loop = asyncio.get_running_loop()
     while not drive.done:
         drive.enter()
