@@ -18,7 +18,7 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.state import State
-from flyball.orchestrate.streaming import stream
+from flyball.orchestrate.streaming import is_running, stream
 
 
 class Step(Struct, frozen=True):
@@ -155,7 +155,7 @@ class StreamedRun(_Run[OutputT]):
 
     async def close(self) -> None:
         """End the reading; the model call that is under way ends too, and the journal stays as it is."""
-        if self._reading is not None and not self._reading.ag_running:
+        if self._reading is not None and not is_running(self._reading):
             await self._reading.aclose()
 
     async def get_output(self) -> OutputT:

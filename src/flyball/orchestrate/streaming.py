@@ -36,7 +36,7 @@ async def stream(
         UserError: another task is reading just now.
     """
     if before is not None:
-        if before.ag_running:
+        if is_running(before):
             raise UserError("a stream is read by one reader at a time, and another task is reading this one")
         await before.aclose()
     loop = asyncio.get_running_loop()
@@ -89,6 +89,11 @@ async def stream(
                 await _close(source)
     await drive.flush()
     drive.close()
+
+
+def is_running(reading: AsyncGenerator[Any]) -> bool:
+    """Whether some task is inside it just now."""
+    return bool(getattr(reading, "ag_running", False))
 
 
 def _partial(assembler: Assembler) -> Message | None:
