@@ -16,6 +16,7 @@ from flyball.core.events import Event, StageMoved
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.runtime.sqlite.schema import Synchronous
+from flyball.testing.bytes_journal import BytesJournal
 from flyball.testing.conformance.journal import JournalConformance
 
 
@@ -23,13 +24,10 @@ class TestMemoryJournal(JournalConformance):
     async def make_journal(self) -> Journal:
         return MemoryJournal()
 
-    @pytest.mark.xfail(strict=True, reason="MemoryJournal.append of nothing lists the loop")
-    async def test_an_append_of_nothing_only_checks(self) -> None:
-        await super().test_an_append_of_nothing_only_checks()
 
-    @pytest.mark.xfail(strict=True, reason="MemoryJournal.append takes an empty loop id")
-    async def test_an_empty_id_is_refused(self) -> None:
-        await super().test_an_empty_id_is_refused()
+class TestBytesJournal(JournalConformance):
+    async def make_journal(self) -> Journal:
+        return BytesJournal()
 
 
 class SQLiteConformance(JournalConformance):

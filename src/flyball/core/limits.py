@@ -96,7 +96,11 @@ class Limits(Struct, frozen=True, omit_defaults=True):
         breach: FlyballError | None = None
         if self.quota is not None:
             breach = self.quota.check(usage)
-        if breach is None and soft.has_token_limits():
+        if breach is None and not (
+            soft.input_tokens_limit is None
+            and soft.output_tokens_limit is None
+            and soft.total_tokens_limit is None
+        ):
             breach = soft.check_tokens(usage)
         if breach is None and calls:
             if self.calls_per_turn is not None and calls > self.calls_per_turn:

@@ -236,6 +236,9 @@ class Message(Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls it asks for, in order."""
+        parts = self.parts
+        if len(parts) == 1:
+            return (parts[0],) if type(parts[0]) is ToolCall else ()
         return tuple([part for part in self.parts if type(part) is ToolCall])
 
     @property

@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from flyball.core.errors import UserError
 
 
 class SignalType(StrEnum):
@@ -38,3 +41,11 @@ class Signal(Struct, frozen=True, omit_defaults=True):
     by: str = ""
     text: str = ""
     call_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.type) is not SignalType:
+            try:
+                force_setattr(self, "type", SignalType(self.type))
+            except ValueError:
+                known = ", ".join(SignalType)
+                raise UserError(f"there is no signal {self.type!r}; there are: {known}") from None

@@ -19,11 +19,15 @@ def going_round(state: State, calls: Sequence[ToolCall]) -> LoopDetected | None:
     allowed = state.spec.limits.repeated_calls
     if allowed is None:
         return None
-    signature = _signature(calls)
+    if len(calls) == 1:
+        signature = f"{calls[0].name}({calls[0].args_json})"
+    else:
+        signature = "; ".join(sorted([f"{call.name}({call.args_json})" for call in calls]))
     recent, rounds = state.recent, state.rounds
     state.recent = (signature, *recent[: LONGEST - 1])
     if signature not in recent:
-        state.rounds = ()
+        if state.rounds:
+            state.rounds = ()
         return None
     repeated = [
         (rounds[n] if n < len(rounds) else 0) + 1 if n < len(recent) and recent[n] == signature else 0
@@ -39,9 +43,3 @@ def going_round(state: State, calls: Sequence[ToolCall]) -> LoopDetected | None:
                 times=turns // period + 1,
             )
     return None
-
-
-def _signature(calls: Sequence[ToolCall]) -> str:
-    if len(calls) == 1:
-        return f"{calls[0].name}({calls[0].args_json})"
-    return "; ".join(sorted([f"{call.name}({call.args_json})" for call in calls]))

@@ -301,7 +301,8 @@ class Drive(Ledger):
         if kind is Infer:
             request = request_of(state, effect, self.parts)  # pyright: ignore[reportArgumentType]
             return performers.infer(bindings.engine, request, state.turn, now)
-        if isinstance(effect, Execute):
+        if kind is Execute:
+            assert isinstance(effect, Execute)
             return self._execute_once(effect) if effect.once else self._execute(effect)
         deps = bindings.deps
         if isinstance(effect, Settle):
@@ -318,7 +319,7 @@ class Drive(Ledger):
     def _execute(self, effect: Execute) -> Coroutine[Any, Any, Event]:
         state = self.state
         index = effect.index
-        call = call_to_run(state, index)
+        call = state.calls[index] if state.arguments is None else call_to_run(state, index)
         tool = self.bindings.tools.get(call.name)
         facts = call_facts(state, effect) if tool is not None and tool.wants_context else None
         return performers.call_tool(tool, call, state.turn, index, self.bindings.deps, facts, self.clock.now)

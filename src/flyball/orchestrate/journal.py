@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from flyball.core.errors import JournalConflict
+from flyball.core.errors import JournalConflict, UserError
 from flyball.core.events import Event
 
 
@@ -57,9 +57,13 @@ class MemoryJournal:
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
         """See `Journal.append`."""
+        if not loop_id:
+            raise UserError("a loop needs an id: the loop id is empty")
         loop = self._loops.get(loop_id)
         if loop is None and expected == 0:
-            self._loops[loop_id] = loop = list(events)
+            loop = list(events)
+            if loop:
+                self._loops[loop_id] = loop
         elif loop is not None and len(loop) == expected:
             loop.extend(events)
         else:

@@ -69,8 +69,11 @@ class Ledger:
                 self._unsure = True
                 raise
             finally:
-                self._release()
-            self._unsure = False
+                self._busy = False
+                if self._free is not None:
+                    self._release()
+            if self._unsure:
+                self._unsure = False
             calm = calm and not self.pending and self.state is state
         return calm
 

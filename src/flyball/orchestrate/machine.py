@@ -156,15 +156,15 @@ def effect_id(state: State, kind: str, index: int) -> str:
 
 def _owed_execution(state: State) -> list[Effect]:
     """Calls that may run together, or the next one that must run alone; approvals are waited for beside."""
-    effects: list[Effect] = [_execute(state, index) for index in turn.runnable(state)]
+    tools, calls, number = state.spec.tools, state.calls, state.turn
+    start = f"{state.loop_id}/{state.attempt}/{number}/execute/"
+    effects: list[Effect] = [
+        Execute(f"{start}{index}", number, index, tools[calls[index].name].safety is _AT_MOST_ONCE)
+        for index in turn.runnable(state)
+    ]
     if state.awaiting:
         effects.append(Wait(effect_id(state, "wait", 0), _FOR_APPROVAL))
     return effects
-
-
-def _execute(state: State, index: int) -> Execute:
-    once = state.spec.tools[state.calls[index].name].safety is _AT_MOST_ONCE
-    return Execute(effect_id(state, "execute", index), state.turn, index, once)
 
 
 _AT_MOST_ONCE = Safety.AT_MOST_ONCE
@@ -174,7 +174,7 @@ _WHILE_PAUSED = (SignalType.RESUME,)
 _OWED: dict[str, Callable[[State], list[Effect]]] = {
     "admit": lambda state: [Admit(effect_id(state, "admit", 0))],
     "prepare": lambda state: [Prepare(effect_id(state, "prepare", 0), state.turn)],
-    "infer": lambda state: [Infer(effect_id(state, "infer", 0), state.turn)],
+    "infer": lambda state: [Infer(f"{state.loop_id}/{state.attempt}/{state.turn}/infer/0", state.turn)],
     "judge": lambda state: [Judge(effect_id(state, "judge", 0), state.turn, turn.needs_judging(state))],
     "execute": _owed_execution,
     "settle": lambda state: [Settle(effect_id(state, "settle", 0), state.turn)],

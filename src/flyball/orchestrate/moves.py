@@ -5,6 +5,7 @@ Part of the machine, and as pure. Every move leaves the state such that `owed` c
 
 from __future__ import annotations
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from flyball.core.errors import (
@@ -71,6 +72,17 @@ def count_retry(state: State, feedback: str) -> FlyballError | None:
     )
 
 
+def conclude(state: State) -> None:
+    """End with the answer that is there; but first let the model read what somebody has told it meanwhile."""
+    if state.feedback and state.spec.limits.before_request(state.usage, state.iterations) is None:
+        answer_open_calls(state, "Not run: there is feedback to read first.")
+        state.answer = state.answer_tool = None
+        state.output = UNSET
+        next_turn(state)
+    else:
+        end(state, Outcome.SUCCESS)
+
+
 def fail(state: State, error: FlyballError | SystemError) -> None:
     """End with an error."""
     state.error = error.record() if isinstance(error, FlyballError) else error
@@ -80,12 +92,11 @@ def fail(state: State, error: FlyballError | SystemError) -> None:
 def end(state: State, outcome: Outcome) -> None:
     """Decide the outcome. Calls that are still open are answered, so that the history stays valid."""
     state.outcome = outcome
-    if state.calls and state.history[-1].role is _ASSISTANT:
-        results = [result or _unfinished(state, index) for index, result in enumerate(state.results)]
-        state.results = list(results)
-        state.open = 0
-        ran = [n for n, result in enumerate(results) if result.status in RAN and n not in state.outputs]
-        close_calls(state, len(ran))
+    if outcome is Outcome.SUCCESS:
+        answer_open_calls(state, "Not run: the final result was already there.")
+    else:
+        why = state.error.message if state.error is not None else "the run ended"
+        answer_open_calls(state, f"Not finished: {why}")
     state.awaiting = ()
     state.pausing = state.paused = False
     state.at = "deliver" if state.spec.delivers else "end"
@@ -99,6 +110,17 @@ def close_calls(state: State, ran: int) -> None:
     state.history.append(Message(_TOOL, tuple(state.results)))  # pyright: ignore[reportArgumentType]
     if ran:
         state.usage = state.usage.add_tool_calls(ran)
+
+
+def answer_open_calls(state: State, text: str) -> None:
+    """Answer the turn's calls that have no result, and move them all into the history."""
+    if not state.calls or state.history[-1].role is not _ASSISTANT:
+        return
+    results = [result or _unfinished(state, index, text) for index, result in enumerate(state.results)]
+    state.results = list(results)
+    state.open = 0
+    ran = [n for n, result in enumerate(results) if result.status in RAN and n not in state.outputs]
+    close_calls(state, len(ran))
 
 
 def deny(state: State, index: int, reason: str) -> None:
@@ -120,14 +142,10 @@ def interrupted(call: ToolCall) -> ToolResult:
     )
 
 
-def _unfinished(state: State, index: int) -> ToolResult:
+def _unfinished(state: State, index: int, text: str) -> ToolResult:
     call = state.calls[index]
     if index in state.once:
         return interrupted(call)
-    if state.outcome is Outcome.SUCCESS:
-        text = "Not run: the final result was already there."
-    else:
-        text = f"Not finished: {state.error.message if state.error is not None else 'the run ended'}"
     return ToolResult(call.id, call.name, error=text, status=ResultKind.SKIPPED)
 
 

@@ -24,7 +24,6 @@ from flyball.core.events import (
     CallsJudged,
     ModelAnswered,
     ModelFailed,
-    Outcome,
     ToolReturned,
     ToolStarted,
     TurnPrepared,
@@ -36,9 +35,9 @@ from flyball.orchestrate.moves import (
     RAN,
     ask_again,
     close_calls,
+    conclude,
     count_retry,
     deny,
-    end,
     fail,
     move,
     next_turn,
@@ -98,7 +97,7 @@ def _answered(state: State, text: str) -> None:
         move(state, "settle")
     else:
         state.answer = text
-        end(state, Outcome.SUCCESS)
+        conclude(state)
 
 
 def _said_nothing(state: State, message: Message) -> None:
@@ -195,7 +194,7 @@ def calls_judged(state: State, event: CallsJudged) -> None:
 
 def _to_execution(state: State) -> None:
     """Go to the calls that are still to run, or past them if there are none."""
-    if functions_open(state):
+    if state.open and functions_open(state):
         _line_up(state)
         move(state, "execute")
     else:
@@ -205,6 +204,11 @@ def _to_execution(state: State) -> None:
 def _line_up(state: State) -> None:
     """Put the calls that are to run in order; those that no judge decides about wait for a person."""
     tools = state.spec.tools
+    if len(state.calls) == 1:
+        state.queue, state.first = (0,), 0
+        if not state.spec.judges and tools[state.calls[0].name].approval:
+            state.awaiting = (0,)
+        return
     together: list[int] = []
     alone: list[int] = []
     awaiting: list[int] = []
@@ -220,8 +224,11 @@ def _line_up(state: State) -> None:
 
 def runnable(state: State) -> list[int]:
     """The calls that run now: as many as may run together, or the next one that must run alone."""
+    queue = state.queue
+    if len(queue) == 1 and not state.awaiting and not state.pausing:
+        return [queue[0]] if state.results[queue[0]] is None else []
     found: list[int] = []
-    tools, queue = state.spec.tools, state.queue
+    tools = state.spec.tools
     room = state.spec.limits.max_concurrency
     for position in range(state.first, len(queue)):
         index = queue[position]
@@ -254,6 +261,9 @@ def tool_returned(state: State, event: ToolReturned) -> None:
     results, queue, first = state.results, state.queue, state.first
     results[event.index] = event.result
     state.open -= 1
+    if state.open == 0:
+        all_returned(state)
+        return
     while first < len(queue) and results[queue[first]] is not None:
         first += 1
     state.first = first
@@ -285,6 +295,7 @@ def all_returned(state: State) -> None:
     stop: ToolResult | None = None
     unknown: ToolResult | None = None
     failure: FlyballError | None = None
+    told: list[str] = []
     for index, result in enumerate(state.results):
         if result is None or index in state.outputs:
             continue
@@ -295,7 +306,10 @@ def all_returned(state: State) -> None:
             if stop is None and result.stop_loop and result.status is ResultKind.RETURN:
                 stop = result
         elif result.name in state.spec.tools:
-            failure = failure or _count_tool_retry(state, result)
+            # However often it was called wrongly in one turn: the model has not been told before.
+            if result.name not in told:
+                told.append(result.name)
+                failure = failure or _count_tool_retry(state, result)
         else:
             unknown = result
     close_calls(state, ran)
@@ -320,7 +334,7 @@ def _stopped(state: State, result: ToolResult) -> None:
     if output.checked:
         move(state, "settle")
     else:
-        end(state, Outcome.SUCCESS)
+        conclude(state)
 
 
 def _count_tool_retry(state: State, result: ToolResult) -> FlyballError | None:
@@ -375,7 +389,7 @@ def _accepted(state: State, event: TurnSettled) -> None:
                 result = ToolResult(call.id, call.name, text, status=ResultKind.SKIPPED)
             state.results[index] = result
             state.open -= 1
-    end(state, Outcome.SUCCESS)
+    conclude(state)
 
 
 def _refused(state: State, feedback: tuple[str, ...]) -> None:
