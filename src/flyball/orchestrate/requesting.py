@@ -1,0 +1,135 @@
+"""From a SystemRequest to a run: which agent runs it, with which prompt and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import isawaitable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from flyball.core.context import RunContext
+from flyball.core.correlation import Correlation
+from flyball.core.errors import InvalidRequest, RuleFailed
+from flyball.core.ids import new_id
+from flyball.core.messages import Part
+from flyball.core.settings import STRUCTURED
+from flyball.core.spec import OutputMode
+from flyball.inference.engine import Engine
+from flyball.inference.profile import profile_for
+from flyball.orchestrate.bindings import Validator
+from flyball.orchestrate.config import AgentConfig
+from flyball.orchestrate.contracts import Mode, OutputContract, SystemRequest
+from flyball.orchestrate.contracts.conversation import conversation
+from flyball.orchestrate.schema_output import SchemaOutput
+from flyball.tool.errors import ModelRetry
+
+SERVED = (Mode.CHAT, Mode.STRUCTURED)
+"""The modes that run as a loop of one agent."""
+
+
+class Run(Struct, frozen=True):
+    """A run that a request asks for.
+
+    `changes` make the agent that runs it from the one behind the door; `options` are those of `Agent.run`.
+    """
+
+    changes: Mapping[str, Any]
+    prompt: tuple[Part, ...] | None
+    options: Mapping[str, Any]
+
+
+def identified(request: SystemRequest) -> SystemRequest:
+    """The request with the ids that it lacks."""
+    if request.request_id and request.trace_id:
+        return request
+    return replace(request, request_id=request.request_id or new_id(), trace_id=request.trace_id or new_id())
+
+
+def run_for(request: SystemRequest, loop_id: str, config: AgentConfig, engine: Engine) -> Run:
+    """The run that a request asks for, of an agent with this configuration.
+
+    Raises:
+        InvalidRequest: it cannot be served; `field` names what stands in the way.
+        SchemaRequired: the mode needs a schema and there is none.
+        SchemaMalformed: the schema is no JSON Schema.
+    """
+    if request.mode not in SERVED:
+        served = ", ".join(SERVED)
+        raise InvalidRequest(
+            f"the mode {request.mode!s} is not one that this system serves: it serves {served}",
+            field="mode",
+            served=list(SERVED),
+        )
+    request = request.check()
+    talk = conversation(request.messages)
+    changes: dict[str, Any] = {"model": engine, **_limits(request, config), **_tools(request, config)}
+    settings = request.hints.settings().over(config.settings)
+    changes["settings"] = settings.over(STRUCTURED) if request.mode is Mode.STRUCTURED else settings
+    if talk.instructions:
+        changes["instructions"] = (*config.instructions, *talk.instructions)
+    if request.output is not None:
+        changes |= _output(request.output, config, engine)
+    options: dict[str, Any] = {
+        "loop_id": loop_id,
+        "messages": talk.history,
+        "correlation": Correlation(
+            request_id=request.request_id, session_id=request.session_id, trace_id=request.trace_id
+        ),
+    }
+    if request.metadata is not None:
+        options["metadata"] = request.metadata
+    return Run(changes, talk.prompt, options)
+
+
+def _limits(request: SystemRequest, config: AgentConfig) -> dict[str, Any]:
+    """The request's time-out, which may be shorter than the agent's, and not longer."""
+    wanted, limit = request.hints.timeout, config.limits.timeout
+    if not wanted or (limit is not None and limit <= wanted):
+        return {}
+    return {"limits": replace(config.limits, timeout=float(wanted))}
+
+
+def _tools(request: SystemRequest, config: AgentConfig) -> dict[str, Any]:
+    if not request.tools:
+        return {}
+    known = {tool.spec.definition.name: tool for tool in config.tools}
+    if unknown := sorted(set(request.tools) - set(known)):
+        raise InvalidRequest(
+            f"tools: there is no {unknown[0]!r}; there are: {', '.join(sorted(known)) or 'none'}",
+            field="tools",
+            unknown=unknown,
+            known=sorted(known),
+        )
+    return {"tools": [tool for name, tool in known.items() if name in request.tools]}
+
+
+def _output(contract: OutputContract, config: AgentConfig, engine: Engine) -> dict[str, Any]:
+    """How the agent is held to the contract."""
+    changes: dict[str, Any] = {}
+    if contract.grammar:
+        changes["grammar"] = contract.grammar
+    if contract.schema is None:
+        return changes
+    retry = contract.repair_allowed and not contract.strict_validation
+    changes["output"] = SchemaOutput(contract.schema, contract.repair_allowed, retry)
+    if contract.strict_validation:
+        changes["validators"] = tuple([_final(validator) for validator in config.validators])
+    if config.output_mode is None and not contract.grammar and profile_for(engine).native_schema:
+        # The content is then what pagantic calls the raw text: the JSON itself, as the model wrote it.
+        changes["output_mode"] = OutputMode.NATIVE
+    return changes
+
+
+def _final(validator: Validator) -> Validator:
+    """A validator whose word is the last: what it would have put right by the model ends the run."""
+
+    async def look(context: RunContext[Any], output: Any) -> Any:
+        try:
+            seen = validator(context, output)
+            return await seen if isawaitable(seen) else seen
+        except ModelRetry as retry:
+            raise RuleFailed(retry.message, rules=[retry.message]) from retry
+
+    return look

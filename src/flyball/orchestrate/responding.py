@@ -1,0 +1,201 @@
+"""From a run that is over to the SystemResponse: one more projection of its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from flyball.core.encodable import to_json
+from flyball.core.errors import (
+    FlyballError,
+    JournalFailure,
+    OrchestrationFailure,
+    RuleFailed,
+    SchemaInvalid,
+    SystemError,  # noqa: A004 - pagantic's name for it
+    UnexpectedModelBehavior,
+)
+from flyball.core.events import Event, ModelAnswered, ModelFailed, TurnSettled
+from flyball.core.messages import JSON, FinishReason, Message
+from flyball.core.spec import OutputSpec
+from flyball.inference.request import Result
+from flyball.orchestrate.contracts import SystemRequest, SystemResponse, ValidationResult
+from flyball.orchestrate.projections import tool_calls_made
+from flyball.orchestrate.result import AnyResult
+from flyball.orchestrate.schema_output import Look, SchemaOutput, SchemaReader, failure_of
+
+
+class Asked(Struct, frozen=True):
+    """What was asked for, as far as the response depends on it.
+
+    `schema` is the schema that the output is held to, if a request brought one; `ruled`: whether rules of the
+    user's own look at it too.
+    """
+
+    request: SystemRequest
+    schema: SchemaOutput | None = None
+    ruled: bool = False
+
+    @property
+    def strict(self) -> bool:
+        """Whether nothing partial may be given back."""
+        contract = self.request.output
+        return contract is not None and contract.strict_validation
+
+
+def response_to(asked: Asked, result: AnyResult, events: Sequence[Event]) -> SystemResponse:
+    """The response to a request whose run is over, well or not."""
+    state, request = result.state, asked.request
+    said = _last_said(events)
+    response = SystemResponse(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        trace_id=request.trace_id,
+        content=result.text,
+        tool_calls_made=tuple(tool_calls_made(events)),
+        validation_result=_validation(events),
+        usage=state.usage,
+        loop_id=state.loop_id,
+        model=(said.model if said is not None else None) or state.spec.model,
+        finish_reason=_finish_reason(events),
+    )
+    if state.error is None:
+        return replace(response, structured_output=_structured(result, state.spec.output))
+    return _failed(response, asked, state.error, state.spec.output, events)
+
+
+def refusal_of(request: SystemRequest, error: Exception, loop_id: str = "") -> SystemResponse:
+    """The response to a request that did not come to a run, or whose run could not be recorded to its end."""
+    if not isinstance(error, FlyballError):
+        cause = error
+        error = OrchestrationFailure(f"the system failed unexpectedly: {type(cause).__name__}: {cause}")
+        error.__cause__ = cause
+    return SystemResponse(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        trace_id=request.trace_id,
+        error=error.record(),
+        loop_id=loop_id if isinstance(error, JournalFailure) else "",
+    )
+
+
+def _structured(result: AnyResult, output: OutputSpec) -> JSON:
+    """The output as JSON; None where the answer was text and nothing else."""
+    return to_json(result.output) if output.schema is not None or output.tools else None
+
+
+def _failed(
+    response: SystemResponse,
+    asked: Asked,
+    error: SystemError,
+    output: OutputSpec,
+    events: Sequence[Event],
+) -> SystemResponse:
+    look = Look()
+    if (refused := _refused(events)) is not None:
+        look = _looked_at(asked, output, events)
+        error = _told_by_category(asked, error, look, refused)
+    report = response.validation_result
+    if report is not None:
+        violations = tuple([str(fault) for fault in look.faults]) or (refused or ())
+        warnings = report.warnings
+        if look.faults and look.value is not UNSET and not asked.strict:
+            warnings = (*warnings, "the output is given back although it is not valid")
+        report = replace(report, violations=violations, warnings=warnings)
+    failed = replace(response, error=error, validation_result=report)
+    if asked.strict:
+        return failed
+    value = None if look.value is UNSET else look.value
+    return replace(failed, content=_partial_text(output, events), structured_output=value)
+
+
+def _refused(events: Sequence[Event]) -> tuple[str, ...] | None:
+    """What was wrong with the last answer, if it was looked at and refused; None if that was not the end."""
+    for event in reversed(events):
+        if isinstance(event, TurnSettled):
+            error = event.error
+            return None if event.accepted else event.feedback or (() if error is None else (error.message,))
+        if isinstance(event, ModelAnswered | ModelFailed):
+            break
+    return None
+
+
+def _looked_at(asked: Asked, output: OutputSpec, events: Sequence[Event]) -> Look:
+    answer = _last_said(events)
+    if asked.schema is None or answer is None:
+        return Look()
+    return SchemaReader(asked.schema, output).look(_raw(answer, output))
+
+
+def _told_by_category(asked: Asked, error: SystemError, look: Look, refused: tuple[str, ...]) -> SystemError:
+    """The error in the category of the last failure, once the retries are used up: pagantic's rule.
+
+    The loop itself says, as gollem does, that the model gave no acceptable answer; that is then the cause.
+    """
+    if error.kind != UnexpectedModelBehavior.__name__:
+        return error
+    if look.faults:
+        failure: FlyballError = failure_of(look.faults)
+    else:
+        told = refused[0] if refused else error.message
+        failure = (RuleFailed if asked.ruled or asked.schema is not None else SchemaInvalid)(told)
+    failure.details |= error.details or {}
+    failure.caused_by = f"{error.kind}: {error.message}"
+    return failure.record()
+
+
+def _validation(events: Sequence[Event]) -> ValidationResult | None:
+    """What was checked; None where nothing was."""
+    settled = [event for event in events if isinstance(event, TurnSettled)]
+    if not settled:
+        return None
+    repairs = [repair for event in settled for repair in event.repairs]
+    passed = len([event for event in settled if event.accepted])
+    return ValidationResult(
+        passed=passed,
+        failed=len(settled) - passed,
+        repairs=len(repairs),
+        warnings=tuple([f"the answer was put right: {repair}" for repair in repairs]),
+    )
+
+
+# What the model said
+
+
+def _last_said(events: Sequence[Event]) -> Message | None:
+    """The model's last answer, whole or broken off."""
+    for event in reversed(events):
+        if isinstance(event, ModelAnswered):
+            return event.message
+        if isinstance(event, ModelFailed) and event.partial is not None:
+            return event.partial
+    return None
+
+
+def _partial_text(output: OutputSpec, events: Sequence[Event]) -> str:
+    """The last thing that was said in words, or as an output: what a failed run had to show."""
+    for event in reversed(events):
+        message = event.message if isinstance(event, ModelAnswered) else None
+        if isinstance(event, ModelFailed):
+            message = event.partial
+        if message is not None and (text := _raw(message, output)):
+            return text
+    return ""
+
+
+def _raw(message: Message, output: OutputSpec) -> str:
+    """An answer as it was given: the arguments of the call that carries the output, or the text."""
+    names = [definition.name for definition in output.tools]
+    return next((call.args_json for call in message.tool_calls if call.name in names), message.text)
+
+
+def _finish_reason(events: Sequence[Event]) -> FinishReason | None:
+    """Why the model stopped the last time; None where it was never asked, or never came to an end."""
+    for event in reversed(events):
+        if isinstance(event, ModelAnswered):
+            return Result(event.message).finish_reason
+        if isinstance(event, ModelFailed):
+            return FinishReason.ERROR
+    return None
