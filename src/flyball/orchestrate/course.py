@@ -21,7 +21,7 @@ from flyball.core.events import (
     Started,
     TimePassed,
 )
-from flyball.core.messages import Retry, Role
+from flyball.core.messages import Retry, Role, Text
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.moves import (
     deny,
@@ -106,7 +106,10 @@ def signal_received(state: State, event: SignalReceived) -> None:
         state.pausing = state.paused = False
         state.finishing = ()
     elif signal.type is SignalType.FEEDBACK:
-        state.feedback = (*state.feedback, signal.text)
+        if state.paused and state.at in ("prepare", "infer"):
+            say(state, (Text(signal.text),))  # the request has not been made yet
+        else:
+            state.feedback = (*state.feedback, signal.text)
     elif signal.type is SignalType.APPROVE:
         meant = meant_by(state, signal)
         state.awaiting = tuple([index for index in state.awaiting if index not in meant])
