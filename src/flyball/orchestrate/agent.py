@@ -303,10 +303,10 @@ class Agent(Generic[DepsT, OutputT]):
     def tool(self, **options: Any) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **options: Any) -> Any:
         """Give the agent a tool: `@agent.tool` or `@agent.tool(timeout=5)`."""
-        from flyball.tool.decorator import tool
+        from flyball.tool.decorator import as_tool, tool
 
         def register(function: Any) -> Any:
-            made = tool(**options)(function) if options else tool(function)
+            made = tool(**options)(function) if options else as_tool(function)
             self._configure(tools=(*self.config.tools, made))
             return made
 

@@ -105,14 +105,15 @@ class AgentRun(_Run[OutputT]):
         What comes before the first turn (prompt functions) belongs to its step.
         """
         drive = self._drive
-        drive.enter()
         while drive.state.turn == 0 and not drive.done:
+            drive.enter()
             await drive.advance()
         if drive.done:
             return None
         state = drive.state
         turn = state.turn
         begun = len(state.history) - bool(state.calls)  # a run that is resumed may stand in a turn's middle
+        drive.enter()
         while not drive.done and drive.state.turn == turn:
             await drive.advance()
         await drive.flush()
