@@ -200,7 +200,11 @@ def forked(state: State, event: Forked) -> None:
         else:
             say(state, event.prompt.parts)
             state.prompt = event.prompt
-    if over:
+    if event.spec.admits:
+        # The new agent's prompt functions are asked too; then the turn begins.
+        state.at = "admit"
+        state.turn -= not over
+    elif over:
         next_turn(state)
     else:
         state.at = "prepare" if event.spec.prepares else "infer"

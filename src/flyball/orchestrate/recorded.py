@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, LoopNotFound, UserError
-from flyball.core.events import VERSION, Delivered, Ended, Event, Forked, Reopened, SignalReceived
+from flyball.core.events import VERSION, Event, Forked, Reopened, SignalReceived
 from flyball.core.ids import new_id
 from flyball.core.messages import Message, Role
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.course import OVER
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import accepts, apply, fold, start
 from flyball.orchestrate.state import State
@@ -85,15 +86,10 @@ async def fork(
 def _prefix(events: list[Event], turn: int) -> tuple[list[Event] | None, State]:
     """The events up to the point where turn `turn` is complete, and the state there."""
     state = start(events[0])  # pyright: ignore[reportArgumentType]
-    prefix = events[:1]
-    for event in events[1:]:
-        if state.turn == turn + 1 and state.at in ("prepare", "infer"):
-            return prefix, state
-        if isinstance(event, Ended | Delivered):
-            break
-        apply(state, event)
-        prefix.append(event)
-    if state.turn == turn + 1 and state.at in ("prepare", "infer"):
-        return prefix, state
-    over = state.turn == turn and state.at in ("deliver", "end")
-    return (prefix if over else None), state
+    for length, event in enumerate([*events[1:], None], start=1):
+        begins = state.turn == turn + 1 and state.at in ("prepare", "infer")
+        if begins or (state.turn == turn and state.at in OVER):
+            return events[:length], state
+        if event is not None:
+            apply(state, event)
+    return None, state
