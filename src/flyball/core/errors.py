@@ -88,7 +88,7 @@ class FailureCategory(StrEnum):
     CANCELLATION = "cancellation"
 
 
-class SystemError(Struct, frozen=True, omit_defaults=True):  # noqa: A001 - pagantic's name for it
+class SystemError(Struct, frozen=True, omit_defaults=True, dict=True):  # noqa: A001 - pagantic's name for it
     """An error as data: what journals, responses and wires carry.
 
     Programs decide by `code`, `category` and `retryable`; `caused_by` tells what lay behind it.
@@ -103,7 +103,10 @@ class SystemError(Struct, frozen=True, omit_defaults=True):  # noqa: A001 - paga
     kind: str = ""
 
     def exception(self) -> FlyballError:
-        """The exception this was written from, of the same class where that class still exists."""
+        """The exception this was written from, of the same class where that class still exists.
+
+        Where it was written in this process, it has the cause and the traceback of the original too.
+        """
         known = _by_name(FlyballError)
         cls = known.get(self.kind) or _by_code(known.values()).get(self.code) or _CATEGORY[self.category]
         # The root's __init__, because a subclass of a user's may ask for arguments that are not written down.
@@ -112,6 +115,10 @@ class SystemError(Struct, frozen=True, omit_defaults=True):  # noqa: A001 - paga
         error.details = dict(self.details or {})
         error.caused_by = self.caused_by
         error.code = self.code
+        raised = self.__dict__.get("raised")
+        if isinstance(raised, FlyballError):
+            error.__cause__ = raised.__cause__
+            error.__traceback__ = raised.__traceback__
         return error
 
 
@@ -142,7 +149,7 @@ class FlyballError(Exception):
         caused_by = self.caused_by
         if caused_by is None and cause is not None:
             caused_by = _told(cause)
-        return SystemError(
+        record = SystemError(
             code=self.code,
             category=self.category,
             message=clean_text(self.message),
@@ -151,6 +158,9 @@ class FlyballError(Exception):
             caused_by=caused_by,
             kind=type(self).__name__,
         )
+        # Beside the data, never in it: who wrote this down can still see where it came from.
+        record.__dict__["raised"] = self
+        return record
 
 
 def _plain(value: Any) -> Any:

@@ -75,7 +75,6 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     repeated_calls: int | None = 5
     calls_per_turn: int | None = 256
     max_concurrency: int = 64
-    max_depth: int | None = None
 
     def before_request(self, usage: RunUsage, iterations: int) -> FlyballError | None:
         """What one more model call would break."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from flyball.core.encodable import as_text, to_json
-from flyball.core.errors import SchemaMalformed, UserError
+from flyball.core.errors import SchemaInvalid, SchemaMalformed, UserError
 from flyball.core.spec import TEXT_OUTPUT, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolKind
 from flyball.orchestrate.state import State
@@ -43,7 +43,11 @@ class Reader(Protocol):
         ...
 
     def of(self, state: State) -> Any:
-        """The output of a loop that ended well, read from its state: no callback, no model."""
+        """The output of a loop that ended well, read from its state: no callback, no model.
+
+        Raises:
+            SchemaInvalid: its answer was given for another type of output.
+        """
         ...
 
 
@@ -108,7 +112,10 @@ class OutputReader:
             return self._restored(state.output)
         if state.answer is None or self._validate is None:
             return state.answer
-        return self.read(state.answer)[0]
+        try:
+            return self.read(state.answer)[0]
+        except ModelRetry as retry:
+            raise not_of_type(state.loop_id, self.kind, str(retry)) from None
 
     def _restored(self, value: Any) -> Any:
         if self.kind is str:
@@ -118,6 +125,16 @@ class OutputReader:
         except ValueError:
             # A validator may have turned the output into something of another type.
             return value
+
+
+def not_of_type(loop_id: str, kind: Any, why: str) -> SchemaInvalid:
+    """The failure of reading a recorded answer as something that it is not."""
+    return SchemaInvalid(
+        f"the recorded answer of loop {loop_id!r} is no {getattr(kind, '__name__', kind)}: "
+        f"read it with an agent of the output type that it was given for ({why})",
+        retryable=False,
+        violation=why,
+    )
 
 
 def validator_of(kind: Any, outer_key: str | None) -> Callable[[str], Any]:
@@ -230,6 +247,9 @@ def is_json_error(error: ValueError) -> bool:
 
 def describe(error: ValueError) -> str:
     """What is wrong, for the model: one line a fault."""
-    from flyball.tool.feedback import bad_arguments
+    from pydantic_core import ValidationError
 
-    return str(bad_arguments(error))
+    from flyball.tool.feedback import describe_errors
+
+    faults = describe_errors(error) if isinstance(error, ValidationError) else f"- {error}"
+    return f"The answer is not what was asked for:\n{faults}\nAnswer again with this put right."

@@ -6,21 +6,19 @@ too. They take what they need as data, so that a model call or a tool call can b
 
 from __future__ import annotations
 
-from asyncio import CancelledError, current_task
+from asyncio import CancelledError, current_task, gather
 from collections.abc import Awaitable
 from inspect import isawaitable
 from typing import Any, TypeVar, cast
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from flyball.core.context import RunContext, RunFacts
-from flyball.core.encodable import NotEncodable, to_json
+from flyball.core.encodable import NotEncodable
 from flyball.core.errors import (
     EngineError,
     FlyballError,
     RuleFailed,
-    SystemError,  # noqa: A004 - pagantic's name for it
     ToolUnavailable,
     UserError,
 )
@@ -44,6 +42,7 @@ from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.soundness import sound
 from flyball.orchestrate.state import State
+from flyball.tool.availability import availability
 from flyball.tool.errors import ModelRetry
 from flyball.tool.execute import execute
 from flyball.tool.protocol import Tool
@@ -88,7 +87,7 @@ def model_failed(
         failure = EngineError(f"the engine failed: {describe(error)}", retryable=isinstance(error, OSError))
         failure.__cause__ = error
     said = None if partial is None else sound(partial)[0]
-    return ModelFailed(ended, turn, _record(failure), said, ended - began)
+    return ModelFailed(ended, turn, failure.record(), said, ended - began)
 
 
 def is_cancelled() -> bool:
@@ -129,27 +128,16 @@ async def admit(state: State, bindings: Bindings, deps: Any, now: Any) -> Admitt
         for function in bindings.prompt_functions:
             instructions.append(str(await _awaited(function(context))))
     except Exception as error:
-        return Admitted(now(), error=_record(_as_rule(error, "a prompt function failed")))
+        return Admitted(now(), error=_as_rule(error, "a prompt function failed").record())
     return Admitted(now(), tuple(instructions))
 
 
 async def prepare(state: State, bindings: Bindings, deps: Any, now: Any) -> TurnPrepared:
     """See which tools can work now."""
     context = RunContext(deps, run_facts(state))
-    offered: list[str] = []
-    for name, spec in state.spec.tools.items():
-        tool = bindings.tools.get(name)
-        if tool is None:
-            continue
-        try:
-            if not spec.checks_availability or await _awaited(tool.available(context)) is True:
-                offered.append(name)
-        except Exception as error:
-            failure = ToolUnavailable(
-                f"the availability check of tool {name!r} failed: {describe(error)}", tool=name
-            )
-            failure.__cause__ = error
-            return TurnPrepared(now(), state.turn, error=_record(failure))
+    bound = [(name, bindings.tools[name]) for name in state.spec.tools if name in bindings.tools]
+    found = await gather(*[availability(tool, context) for _, tool in bound])
+    offered = [name for (name, _), tool in zip(bound, found, strict=True) if tool.available]
     return TurnPrepared(now(), state.turn, tuple(offered))
 
 
@@ -168,7 +156,7 @@ async def judge(
             verdict = await _awaited(approval(context, state.calls[index]))
         except Exception as error:
             failed = _as_rule(error, f"the approval of {state.calls[index].name!r} failed")
-            return CallsJudged(now(), state.turn, (), _record(failed))
+            return CallsJudged(now(), state.turn, (), failed.record())
         verdicts.append(
             Verdict(index, allowed=verdict is True, reason=verdict if isinstance(verdict, str) else "")
         )
@@ -180,7 +168,7 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
     feedback: list[str] = []
     for index, raw in _candidates(state):
         try:
-            value, repairs = reader.read(raw)
+            value, repairs = _read(state, reader, raw)
         except ModelRetry as retry:
             feedback.append(str(retry))
         except Exception as error:
@@ -195,7 +183,7 @@ async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any
     feedback: list[str] = []
     for index, raw in _candidates(state):
         try:
-            value, repairs = bindings.output.read(raw)
+            value, repairs = _read(state, bindings.output, raw)
             before = bindings.output.written(value)
             value = await _validated(value, state, bindings, deps)
             after = bindings.output.written(value)
@@ -214,6 +202,16 @@ async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any
     return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
 
 
+def _read(state: State, reader: Reader, raw: str) -> tuple[Any, tuple[str, ...]]:
+    """Read an answer; one that was cut off is not mended, because what is missing cannot be known."""
+    value, repairs = reader.read(raw)
+    if repairs:
+        reason = state.history[-1].finish_reason
+        if reason is not None and reason.cut_short:
+            raise ModelRetry("The answer was cut off before its end. Answer again, and more briefly.")
+    return value, repairs
+
+
 def _candidates(state: State) -> list[tuple[int | None, str]]:
     """What may be the output: what a tool ended the loop with, the output calls in their order, the text."""
     if state.answer is not None:
@@ -224,13 +222,17 @@ def _candidates(state: State) -> list[tuple[int | None, str]]:
 
 
 def _cannot_settle(state: State, failure: FlyballError, now: Any) -> TurnSettled:
-    return TurnSettled(now(), state.turn, accepted=False, error=_record(failure))
+    return TurnSettled(now(), state.turn, accepted=False, error=failure.record())
 
 
 async def _validated(value: Any, state: State, bindings: Bindings, deps: Any) -> Any:
     context = RunContext(deps, run_facts(state))
     for validator in bindings.validators:
-        value = await _awaited(validator(context, value))
+        changed = await _awaited(validator(context, value))
+        if changed is None and value is not None:
+            name = getattr(validator, "__name__", repr(validator))
+            raise UserError(f"the output validator {name!r} returned None: it must return the output")
+        value = changed
     return value
 
 
@@ -241,7 +243,7 @@ async def deliver(state: State, bindings: Bindings, output: Any, deps: Any, now:
         try:
             await _awaited(delivery(context, state.outcome or Outcome.FAILED, output))
         except Exception as error:
-            return Delivered(now(), _record(_as_rule(error, "a delivery failed")))
+            return Delivered(now(), _as_rule(error, "a delivery failed").record())
     return Delivered(now())
 
 
@@ -262,21 +264,3 @@ def _as_rule(error: Exception, what: str) -> FlyballError:
     failure = RuleFailed(f"{what}: {describe(error)}", retryable=False)
     failure.__cause__ = error
     return failure
-
-
-def _record(error: FlyballError) -> SystemError:
-    """The error as data; details that cannot be written are left as text."""
-    record = error.record()
-    return replace(
-        record,
-        details={key: _plain(value) for key, value in (record.details or {}).items()} or None,
-        message=to_json(record.message),
-        caused_by=to_json(record.caused_by),
-    )
-
-
-def _plain(value: Any) -> Any:
-    try:
-        return to_json(value)
-    except NotEncodable:
-        return to_json(repr(value))
