@@ -387,6 +387,17 @@ async def test_a_loop_that_is_paused_is_so_inside_execute() -> None:
         assert (phase_of(drive.state), stage_of(drive.state)) == (P.EXECUTE, Stage.EXECUTING)
 
 
+async def test_a_loop_that_paused_before_a_check_has_not_begun_it() -> None:
+    async with checking("yes please").iter("hi") as steps:
+        drive = steps._drive  # pyright: ignore[reportPrivateUsage]
+        await steps.signal("pause")
+        await drive.advance()
+        assert drive.state.at == "settle"
+        assert (phase_of(drive.state), stage_of(drive.state)) == (P.EXECUTE, Stage.PAUSED)
+        await steps.signal("resume")
+        assert (phase_of(drive.state), stage_of(drive.state)) == (P.VALIDATE, Stage.REVIEWING)
+
+
 async def test_a_loop_that_waits_for_approval() -> None:
     careful = tool(approval=True)(look_again)
     async with Agent(ScriptedEngine(tool_call_answer("look_again")), tools=[careful]).iter("hi") as steps:

@@ -265,6 +265,12 @@ async def test_how_long_things_took() -> None:
     assert (start.at, end.at, end.duration_ms) == (100.0, 102.5, 2500)
 
 
+async def test_a_clock_that_goes_back_does_not_turn_the_timeline_round() -> None:
+    events = await run(agent(ADD_AND_BREAK, "done"))
+    back = [replace(event, at=100.0 - number) for number, event in enumerate(events)]
+    assert kinds(timeline(back)) == kinds(timeline([replace(event, at=100.0) for event in events]))
+
+
 @given(journals())
 def test_a_timeline_goes_forward_and_what_ends_began(events: list[Event]) -> None:
     told = timeline(events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -152,6 +153,14 @@ def test_a_schema_that_cannot_be_used(schema: dict[str, Any]) -> None:
         reader(schema)
     assert caught.value.code == "CONFIG_SCHEMA_MALFORMED"
     assert "\n" not in caught.value.message
+
+
+def test_nothing_is_fetched_for_a_schema(tmp_path: Path) -> None:
+    there = tmp_path / "schema.json"
+    there.write_text('{"type": "integer"}')
+    assert jsonschema_rs.validator_for({"$ref": there.as_uri()}).is_valid(3), "it could be"
+    with pytest.raises(SchemaMalformed, match="cannot be used"):
+        reader({"$ref": there.as_uri()})
 
 
 # As an agent's output

@@ -183,7 +183,7 @@ def waiting(clock: FakeClock) -> ScriptedEngine:
 
     async def wait() -> None:
         await clock.advance(3600)
-        await asyncio.Event().wait()
+        await asyncio.sleep(0)
 
     return ScriptedEngine("too late", pause=wait)
 

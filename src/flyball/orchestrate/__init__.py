@@ -6,7 +6,12 @@
     driver, streaming   the in-process driver
     journal             where events are kept
     config, bindings    an agent's configuration, and the code behind a loop's spec
+    output, schema_output   what an agent should give: a type, or a JSON Schema
     agent, runs, result what users hold
+    replay, correlation a journal taken event by event, and the ids of each event
+    lifecycle           phases and stages, derived from the state and from the journal
+    projections         the other views of a journal: tool calls, timeline, normal form
+    contracts, system   the system's door: requests in, responses out (requesting, responding)
 
 Rules: the machine has no I/O, no clock and no callback; the driver has no policy; whatever a user's code
 decides is an event.
