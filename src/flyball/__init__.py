@@ -6,27 +6,56 @@ is loaded when it is first asked for, so that importing flyball stays cheap.
 
 from typing import TYPE_CHECKING, Any
 
+from flyball.core import errors, events
 from flyball.core.context import RunContext
 from flyball.core.errors import FlyballError
+from flyball.core.events import Outcome
 from flyball.core.limits import Limits, UsageLimits, UsageQuota
-from flyball.core.messages import Audio, Document, Image, Message, ToolCall
+from flyball.core.messages import (
+    Audio,
+    Document,
+    FinishReason,
+    Image,
+    Message,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    assistant,
+    system,
+    user,
+)
 from flyball.core.settings import ModelSettings
 from flyball.core.signals import Signal, SignalType
+from flyball.core.spec import OutputMode
 from flyball.core.tools import Safety, ToolChoice
+from flyball.core.usage import RunUsage, Usage
+from flyball.inference.engine import Engine
+from flyball.inference.request import ModelInfo, Request, Result
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.journal import Journal, MemoryJournal
-from flyball.orchestrate.recorded import send_signal
+from flyball.orchestrate.recorded import pending_approvals, send_signal
 from flyball.orchestrate.result import RunResult
 from flyball.tool.decorator import tool
 from flyball.tool.errors import ModelRetry
 from flyball.tool.toolset import Toolset
 
 if TYPE_CHECKING:
-    from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+    from flyball.orchestrate.contracts import (
+        ExecutionHints,
+        Mode,
+        OutputContract,
+        SystemRequest,
+        SystemResponse,
+    )
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
 
 _LATER = {
+    "ExecutionHints": "flyball.orchestrate.contracts",
+    "Mode": "flyball.orchestrate.contracts",
+    "OutputContract": "flyball.orchestrate.contracts",
     "SQLiteJournal": "flyball.runtime.sqlite",
     "System": "flyball.orchestrate.system",
     "SystemRequest": "flyball.orchestrate.contracts",
@@ -37,16 +66,28 @@ __all__ = [
     "Agent",
     "Audio",
     "Document",
+    "Engine",
+    "ExecutionHints",
+    "FinishReason",
     "FlyballError",
     "Image",
     "Journal",
     "Limits",
     "MemoryJournal",
     "Message",
+    "Mode",
+    "ModelInfo",
     "ModelRetry",
     "ModelSettings",
+    "Outcome",
+    "OutputContract",
+    "OutputMode",
+    "Request",
+    "Result",
+    "Role",
     "RunContext",
     "RunResult",
+    "RunUsage",
     "SQLiteJournal",
     "Safety",
     "Signal",
@@ -54,13 +95,23 @@ __all__ = [
     "System",
     "SystemRequest",
     "SystemResponse",
+    "Text",
+    "Thinking",
     "ToolCall",
     "ToolChoice",
+    "ToolResult",
     "Toolset",
+    "Usage",
     "UsageLimits",
     "UsageQuota",
+    "assistant",
+    "errors",
+    "events",
+    "pending_approvals",
     "send_signal",
+    "system",
     "tool",
+    "user",
 ]
 
 

@@ -69,7 +69,7 @@ its message is in `details`, so that it survives a journal: `SystemError` is its
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from msgspec import Struct
 
@@ -159,7 +159,7 @@ class FlyballError(Exception):
             kind=type(self).__name__,
         )
         # Beside the data, never in it: who wrote this down can still see where it came from.
-        record.__dict__["raised"] = self
+        cast("dict[str, Any]", record.__dict__)["raised"] = self
         return record
 
 

@@ -31,7 +31,7 @@ from flyball.orchestrate.config import AgentConfig, bind
 from flyball.orchestrate.driver import Drive, Driver
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
-from flyball.orchestrate.options import RunOptions
+from flyball.orchestrate.options import RunOptions, check_options
 from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runs import AgentRun, StreamedRun, result_from, result_of
@@ -68,7 +68,7 @@ class Agent(Generic[DepsT, OutputT]):
 
     @overload
     def __init__(
-        self: Agent[Any, str],
+        self,
         model: str | Engine | None = None,
         *,
         tools: Iterable[Any] = (),
@@ -92,6 +92,27 @@ class Agent(Generic[DepsT, OutputT]):
         model: str | Engine | None = None,
         *,
         output: type[OutputT],
+        tools: Iterable[Any] = (),
+        instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
+        name: str = "agent",
+        deps_type: type[DepsT] = ...,
+        settings: ModelSettings = ...,
+        limits: Limits = ...,
+        retries: int = 1,
+        tool_choice: ToolChoice | None = None,
+        end_strategy: Literal["early", "exhaustive"] = "early",
+        output_mode: OutputMode | str | None = None,
+        grammar: str | None = None,
+        validators: Sequence[Validator] = (),
+        approval: Approval | None = None,
+        deliveries: Sequence[Delivery] = (),
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Agent[Any, Any],
+        model: str | Engine | None = None,
+        *,
+        output: Any,
         tools: Iterable[Any] = (),
         instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
         name: str = "agent",
@@ -334,6 +355,8 @@ class Agent(Generic[DepsT, OutputT]):
         return self._bound({}).spec
 
     def _begin(self, prompt: Content | None, options: Any) -> Coroutine[Any, Any, Drive]:
+        if options:
+            check_options(options)
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK) if options else SYSTEM_CLOCK
         if type(prompt) is str and prompt.isascii() and prompt:
@@ -359,6 +382,7 @@ class Agent(Generic[DepsT, OutputT]):
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
         """Hand the loop to another driver."""
+        check_options(options)
         driver: Driver = options["driver"]
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK)
@@ -372,9 +396,15 @@ class Agent(Generic[DepsT, OutputT]):
             changes = _overrides.get({}).get(self, {})
             config = self.config.changed(**_without_deps(changes)) if changes else self.config
             config, deps = config.for_run(options), changes.get("deps", options.get("deps"))
-            # What a run or an override has in its place is not even looked at: its model need not be there.
-            if config is not self.config or deps is not None:
-                return bind(config, deps)
+            if config is not self.config:
+                # What has something else in its place is not even looked at: its model need not be there.
+                like = None if self._bindings is None else (self.config, self._bindings)
+                return bind(config, deps, like)
+            if deps is not None:
+                return self._own_bindings().with_deps(deps)
+        return self._bindings or self._own_bindings()
+
+    def _own_bindings(self) -> Bindings:
         bindings = self._bindings
         if bindings is None:
             bindings = self._bindings = bind(self.config)
@@ -406,9 +436,9 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
     metadata = options.get("metadata")
     if metadata is not None:
         try:
-            metadata = to_json(metadata)
+            metadata = to_json(metadata, "metadata")
         except NotEncodable as error:
-            raise UserError(f"metadata must be JSON: {error}") from error
+            raise UserError(str(error)) from error
     from flyball.core.correlation import Correlation
 
     loop_id = options.get("loop_id")

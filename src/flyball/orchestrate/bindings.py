@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from typing import Any, TypeAlias
 
 from flyball.core.context import RunContext
@@ -65,6 +66,12 @@ class Bindings:
         self.deps = deps
         self.parts = request_parts(spec)
         self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
+
+    def with_deps(self, deps: Any) -> Bindings:
+        """The same bindings with a run's own dependencies."""
+        other = copy(self)
+        other.deps = deps
+        return other
 
     def parts_for(self, spec: LoopSpec) -> RequestParts:
         """What all requests under a spec share; the recorded spec of a resumed loop may be another."""

@@ -88,27 +88,39 @@ class AgentConfig(Struct, frozen=True):
         return replace(self, **changes) if changes else self
 
 
-def bind(config: AgentConfig, deps: Any = None) -> Bindings:
+def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Bindings] | None = None) -> Bindings:
     """Work out the spec and find the code behind it.
+
+    Args:
+        config: what the agent is made of.
+        deps: the run's dependencies.
+        like: another config and its bindings: what took long to work out there and is the same here is taken
+            from there.
 
     Raises:
         ConfigurationFailure: the model, a tool or the output type cannot be used.
     """
-    engine = resolve_engine(config.model)
+    engine = like[1].engine if like is not None and config.model is like[0].model else None
+    if engine is None:
+        engine = resolve_engine(config.model)
     tools: dict[str, Tool] = {}
     for tool in config.tools:
         name = tool.spec.definition.name
         if name in tools:
             raise UserError(f"two tools are called {name!r}: rename one, or prefix a toolset")
         tools[name] = tool
-    output = output_spec(
-        config.output,
-        config.output_mode,
-        default_mode=profile_for(engine).default_output_mode,
-        validated=bool(config.validators),
-        grammar=config.grammar,
-        repair=not isinstance(config.output, SchemaOutput) or config.output.repair,
-    )
+    if like is not None and _same_output(config, like[0]):
+        output, reader = like[1].spec.output, like[1].output
+    else:
+        output = output_spec(
+            config.output,
+            config.output_mode,
+            default_mode=profile_for(engine).default_output_mode,
+            validated=bool(config.validators),
+            grammar=config.grammar,
+            repair=not isinstance(config.output, SchemaOutput) or config.output.repair,
+        )
+        reader = reader_for(config.output, output)
     clash = [definition.name for definition in output.tools if definition.name in tools]
     if clash:
         raise UserError(f"the tool name {clash[0]!r} is taken by the output: rename the tool")
@@ -137,7 +149,7 @@ def bind(config: AgentConfig, deps: Any = None) -> Bindings:
         spec,
         engine,
         tools,
-        reader_for(config.output, output),
+        reader,
         prompt_functions=functions,
         validators=config.validators,
         approval=config.approval,
@@ -146,7 +158,20 @@ def bind(config: AgentConfig, deps: Any = None) -> Bindings:
     )
 
 
-def _tools(given: Iterable[Any]) -> tuple[Tool, ...]:
+def _same_output(one: AgentConfig, other: AgentConfig) -> bool:
+    """Whether two configs ask for the same output in the same way."""
+    return (
+        one.output is other.output
+        and one.output_mode is other.output_mode
+        and one.grammar == other.grammar
+        and bool(one.validators) == bool(other.validators)
+        and (one.model is other.model or one.output is str or one.output_mode is not None)
+    )
+
+
+def _tools(given: Any) -> tuple[Tool, ...]:
+    if isinstance(given, Tool | str) or callable(given):
+        raise UserError(f"tools= takes several tools, such as tools=[{_name(given)}], not one")
     tools: list[Tool] = []
     for item in given:
         tools.extend(item.tools if isinstance(item, Toolset) else (as_tool(item),))
@@ -161,10 +186,19 @@ def _only(tools: tuple[Tool, ...], names: Iterable[str]) -> tuple[Tool, ...]:
     return tuple([tool for tool in tools if tool.spec.definition.name in wanted])
 
 
+def _name(given: Any) -> str:
+    return given.spec.definition.name if isinstance(given, Tool) else getattr(given, "__name__", repr(given))
+
+
 def _instructions(given: Any) -> tuple[str | PromptFunction, ...]:
     if isinstance(given, str):
         return (given,) if given else ()
-    return (cast("PromptFunction", given),) if callable(given) else tuple(given)
+    if callable(given):
+        return (cast("PromptFunction", given),)
+    try:
+        return tuple(given)
+    except TypeError:
+        raise UserError(f"instructions= takes text, a function, or several of them, not {given!r}") from None
 
 
 def _mode(given: Any) -> OutputMode | None:

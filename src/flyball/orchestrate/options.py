@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypedDict
 
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT
 from flyball.core.correlation import Correlation
+from flyball.core.errors import UserError
 from flyball.core.limits import Limits, UsageLimits
 from flyball.core.messages import Message
 from flyball.core.settings import ModelSettings
@@ -50,3 +51,19 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """Who drives the loop; without it, this process does."""
     clock: Clock
     """Where time comes from."""
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Check that a run was given no option that there is none of: a slip must not be taken for silence.
+
+    Raises:
+        UserError: naming it, and the one that was perhaps meant.
+    """
+    unknown = [name for name in options if name not in RunOptions.__optional_keys__]
+    if unknown:
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], RunOptions.__optional_keys__, 1)
+        meant = f": did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(sorted(RunOptions.__optional_keys__))
+        raise UserError(f"a run has no option {unknown[0]!r}{meant or f'; it has {known}'}")

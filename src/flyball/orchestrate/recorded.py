@@ -6,7 +6,7 @@ from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, LoopNotFound, UserError
 from flyball.core.events import VERSION, Event, Forked, Reopened, SignalReceived
 from flyball.core.ids import new_id
-from flyball.core.messages import Message, Role
+from flyball.core.messages import Message, Role, ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate.clock import SYSTEM_CLOCK
@@ -52,6 +52,16 @@ async def send_signal(journal: Journal, loop_id: str, signal: Signal, clock: Clo
         return True
 
 
+async def pending_approvals(journal: Journal, loop_id: str) -> tuple[ToolCall, ...]:
+    """The tool calls of a loop that wait for somebody to approve or reject them.
+
+    Raises:
+        LoopNotFound: the journal holds no such loop.
+    """
+    _, state = await load(journal, loop_id)
+    return tuple([state.calls[index] for index in state.awaiting])
+
+
 async def fork(
     journal: Journal,
     loop_id: str,
@@ -78,6 +88,8 @@ async def fork(
     if prompt is None and reached.history[-1].role is Role.ASSISTANT:
         raise UserError(f"turn {turn} is the last of loop {loop_id!r}: give a prompt to go on from there")
     identifier = new_loop_id or new_id()
+    if await (into or journal).read(identifier):
+        raise UserError(f"there is a loop {identifier!r} already: choose another new_loop_id")
     forked = Forked(clock.now(), VERSION, identifier, loop_id, turn, spec, prompt)
     await (into or journal).append(identifier, (*prefix, forked), 0)
     return identifier

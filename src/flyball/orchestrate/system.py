@@ -119,14 +119,19 @@ class System:
         yield response
 
     def _prepared(self, request: SystemRequest, loop_id: str) -> tuple[Run, Agent[Any, Any], Asked]:
-        if self._engine is None:
-            # Once, not with each request: making an engine may mean to load a model.
-            self._engine = resolve_engine(self.agent.config.model)
-        run = run_for(request, loop_id, self.agent.config, self._engine)
+        config = self.agent.clone().config
+        run = run_for(request, loop_id, config, self._engine_for(config.model))
         output = run.changes.get("output")
         schema = output if isinstance(output, SchemaOutput) else None
-        asked = Asked(request, schema, bool(self.agent.config.validators))
-        return run, self.agent.clone(**run.changes), asked
+        return run, self.agent.clone(**run.changes), Asked(request, schema, bool(config.validators))
+
+    def _engine_for(self, model: str | Engine | None) -> Engine:
+        """The engine of the agent's model, made once: that may mean to load a model."""
+        if model is not self.agent.config.model:
+            return resolve_engine(model)
+        if self._engine is None:
+            self._engine = resolve_engine(model)
+        return self._engine
 
     def _check_approvals(self, agent: Agent[Any, Any]) -> None:
         """A stream's reader has no way to send a signal: somebody else must be able to."""

@@ -4,7 +4,7 @@ Public API, and nothing that a run in production imports. The conformance suites
 `flyball.testing.conformance`.
 """
 
-from flyball.inference.answers import tool_call
+from flyball.inference.answers import tool_call, tool_call_answer
 from flyball.inference.permission import allow_model_requests, forbid_model_requests
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.testing.bytes_journal import BytesJournal
@@ -23,4 +23,5 @@ __all__ = [
     "allow_model_requests",
     "forbid_model_requests",
     "tool_call",
+    "tool_call_answer",
 ]
