@@ -42,7 +42,7 @@ contracts: $(READY) ## Check that imports go down only
 
 unit: $(READY) ## Run the tests with coverage, or some of them: make unit ARGS="tests/core -k usage"
 	$(heading) tests
-	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),-n $(WORKERS) --maxprocesses 4 --inline-snapshot disable --cov --cov-report term)
+	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),-n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot disable --cov --cov-report term)
 
 bench: $(READY) ## Measure flyball beside its floor
 	$(heading) bench
