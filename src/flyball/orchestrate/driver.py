@@ -152,8 +152,8 @@ class Drive(Ledger):
 
     @property
     def done(self) -> bool:
-        """Whether the loop is over."""
-        return self.state.at == "done"
+        """Whether the loop is over, and recorded as such."""
+        return self.state.at == "done" and not self.pending
 
     def run(self) -> Coroutine[Any, Any, None]:
         """Run to the end."""
@@ -184,12 +184,15 @@ class Drive(Ledger):
         What comes of it is folded, and durable before anything else happens.
         """
         try:
-            while self.state.at != "done":
+            while self.state.at != "done" or self.pending:
                 if self._failure is not None:
                     raise self._failure
                 state = self.state
                 if state.at == "end":
                     self.take(Ended(self.clock.now(), state.outcome or Outcome.FAILED, state.error))
+                if state.at == "done":
+                    # Only an end that is recorded is one: somebody may have said something first.
+                    await self.flush()
                     continue
                 effects = owed(state)
                 if state.deadline is not None:
@@ -199,25 +202,26 @@ class Drive(Ledger):
                 else:
                     if (self.pending or self._busy) and not await self.flush():
                         continue  # something came meanwhile: ask again what is owed
-                    self.effect = effects[0]
-                    if self.shared:
-                        self.look_out()
-                    try:
-                        event = await self.perform(effects[0])
-                    except asyncio.CancelledError:
-                        if not self.is_interruption():
-                            raise
-                        event = None
-                    finally:
-                        self.effect = None
-                        if self.interrupted:
-                            self.is_interruption()  # it ended all the same: take the cancellation back
+                    if type(effects[0]) is Settle and not self.bindings.validators:
+                        event = self._settled_by_type()
+                    else:
+                        self.effect = effects[0]
+                        if self.shared:
+                            self.look_out()
+                        try:
+                            event = await self.perform(effects[0])
+                        except asyncio.CancelledError:
+                            if not self.is_interruption():
+                                raise
+                            event = None
+                        finally:
+                            self.effect = None
+                            if self.interrupted:
+                                self.is_interruption()  # it ended all the same: take the cancellation back
                     if event is not None:
                         self.take(event)
                 if not to_end and self.state.at != "end":
                     return
-            if self.pending:
-                await self.flush()
         finally:
             if to_end and (self._timer is not None or self._follower is not None):
                 self.close()
@@ -333,12 +337,20 @@ class Drive(Ledger):
             return None
         return await self._execute(effect)
 
+    def _settled_by_type(self) -> Event:
+        """Settle where only the output type has a say: nothing is waited for, so nothing can interrupt it."""
+        event, output = performers.settle(self.state, self.bindings.output, self.clock.now)
+        if event.accepted:
+            self.output = output
+        return event
+
     async def _settle(self) -> Event:
-        state, bindings, now = self.state, self.bindings, self.clock.now
-        if bindings.validators:
-            event, output = await performers.settle_validated(state, bindings, bindings.deps, now)
-        else:
-            event, output = performers.settle(state, bindings.output, now)
+        bindings = self.bindings
+        if not bindings.validators:
+            return self._settled_by_type()
+        event, output = await performers.settle_validated(
+            self.state, bindings, bindings.deps, self.clock.now
+        )
         if event.accepted:
             self.output = output
         return event
