@@ -1,0 +1,144 @@
+"""A run in a task of its own, and the ways to speak to it while it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any, Literal
+
+from flyball import Agent, RunContext, tool
+from flyball.core.ids import new_id
+from flyball.core.messages import ToolCall
+from flyball.core.signals import Signal, SignalType
+from flyball.inference.answers import tool_call as call
+from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.recorded import send_signal
+from flyball.orchestrate.result import RunResult
+from flyball.orchestrate.runs import AgentRun, StreamedRun
+from tests.orchestrate.models import Hanging, Place, Script
+
+Way = Literal["journal", "iter", "stream"]
+WAYS: tuple[Way, ...] = ("journal", "iter", "stream")
+
+
+class Driven:
+    """A run that goes on in a task. Signals reach it by its journal, or by its handle."""
+
+    def __init__(self, way: Way, journal: Journal) -> None:
+        self.way = way
+        self.journal = journal
+        self.loop_id = new_id()
+        self._stack = AsyncExitStack()
+        self._handle: AgentRun[Any] | StreamedRun[Any] | None = None
+        self._task: asyncio.Task[RunResult[Any]] | None = None
+
+    async def start(self, agent: Agent[Any, Any], prompt: str = "go", **options: Any) -> None:
+        options |= {"journal": self.journal, "loop_id": self.loop_id}
+        if self.way == "journal":
+            self._task = asyncio.create_task(agent.run(prompt, **options))
+            await self.journal.wait(self.loop_id, 0)
+            return
+        begin = agent.iter if self.way == "iter" else agent.run_stream
+        self._handle = await self._stack.enter_async_context(begin(prompt, **options))
+        self._task = asyncio.create_task(self._drain())
+
+    async def _drain(self) -> RunResult[Any]:
+        if isinstance(self._handle, AgentRun):
+            async for _ in self._handle:
+                pass
+        else:
+            assert self._handle is not None
+            async for _ in self._handle.events():
+                pass
+        return self._handle.result
+
+    async def signal(
+        self, kind: SignalType | str, text: str = "", call_id: str | None = None, name: str = ""
+    ) -> bool:
+        signal = Signal(SignalType(kind), id=name, by="me", text=text, call_id=call_id)
+        if self._handle is not None:
+            return await self._handle.signal(signal)
+        return await send_signal(self.journal, self.loop_id, signal)
+
+    async def end(self) -> RunResult[Any]:
+        """Wait for the end."""
+        assert self._task is not None
+        try:
+            return await self._task
+        finally:
+            await self._stack.aclose()
+
+    @property
+    def task(self) -> asyncio.Task[RunResult[Any]]:
+        assert self._task is not None
+        return self._task
+
+    async def kinds(self) -> list[str]:
+        return [type(event).__name__ for event in await self.journal.read(self.loop_id)]
+
+
+PLACES = (
+    "model", "tool", "tools", "at_most_once", "sequential",
+    "prompt", "available", "approval", "validator", "delivery",
+)  # fmt: skip
+
+
+def hanging_in(name: str) -> tuple[Agent[Any, Any], Place]:
+    """An agent whose run hangs in one place, and that place."""
+    place = Place()
+
+    @tool
+    async def work() -> str:
+        await place.hang()
+        return "worked"
+
+    @tool(safety="at_most_once")
+    async def once() -> str:
+        await place.hang()
+        return "worked"
+
+    @tool(sequential=True)
+    async def alone() -> str:
+        await place.hang()
+        return "worked"
+
+    async def available() -> bool:
+        await place.hang()
+        return True
+
+    @tool(available=available)
+    async def perhaps() -> str:
+        return "worked"
+
+    @tool(approval=True)
+    async def guarded() -> str:
+        return "worked"
+
+    async def prompt(_: RunContext[Any]) -> str:
+        await place.hang()
+        return "Be brief."
+
+    async def approve(_: RunContext[Any], __: ToolCall) -> bool:
+        await place.hang()
+        return True
+
+    async def validate(_: RunContext[Any], output: str) -> str:
+        await place.hang()
+        return output
+
+    async def deliver(_: RunContext[Any], __: Any, ___: Any) -> None:
+        await place.hang()
+
+    made: dict[str, Agent[Any, Any]] = {
+        "model": Agent(Hanging(place=place)),
+        "tool": Agent(Script(call("work"), "done", "done"), tools=[work]),
+        "tools": Agent(Script([call("work")] * 3, "done", "done"), tools=[work]),
+        "at_most_once": Agent(Script(call("once"), "done", "done"), tools=[once]),
+        "sequential": Agent(Script([call("alone")] * 2, "done", "done"), tools=[alone]),
+        "prompt": Agent(Script("done", "done"), instructions=prompt),
+        "available": Agent(Script("done", "done"), tools=[perhaps]),
+        "approval": Agent(Script(call("guarded"), "done", "done"), tools=[guarded], approval=approve),
+        "validator": Agent(Script("done", "done"), validators=[validate]),
+        "delivery": Agent(Script("done", "done"), deliveries=[deliver]),
+    }
+    return made[name], place

@@ -1,0 +1,365 @@
+"""Runs of every sort, as a table: the same ones are driven, streamed, stepped, cut off and resumed.
+
+Each is made anew for every run. Their tools and models keep nothing, so that a run may be cut anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from flyball import Agent, Limits, ModelRetry, RunContext, Safety, ToolChoice, UsageLimits, tool
+from flyball.core.errors import EngineError
+from flyball.core.messages import (
+    FinishReason,
+    Image,
+    Message,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    assistant,
+    system,
+    user,
+)
+from flyball.core.usage import Usage
+from flyball.inference.answers import tool_call as call
+from tests.orchestrate.models import Script
+
+
+class City(BaseModel):
+    name: str
+    people: int = 0
+
+
+@tool
+async def add(x: int, y: int) -> int:
+    """Add two numbers."""
+    return x + y
+
+
+@tool(sequential=True)
+async def step(n: int) -> str:
+    return f"step {n}"
+
+
+@tool
+async def breaks() -> str:
+    raise RuntimeError("it broke")
+
+
+@tool
+async def picky(x: int) -> int:
+    if x < 0:
+        raise ModelRetry("x must not be negative")
+    return x
+
+
+@tool(approval=True)
+async def pay(amount: int) -> str:
+    return f"paid {amount}"
+
+
+@tool
+async def finish(text: str) -> ToolResult:
+    return ToolResult("", "", text, stop_loop=True)
+
+
+@tool(safety=Safety.AT_MOST_ONCE)
+async def launch(name: str) -> str:
+    return f"launched {name}"
+
+
+@tool(available=lambda: False)
+async def broken_today() -> str:
+    return "never"
+
+
+@tool(history=True)
+async def remember(ctx: RunContext[Any]) -> str:
+    return f"{len(ctx.messages)} messages, {ctx.metadata.get('who', 'nobody')}"
+
+
+def final(**arguments: Any) -> ToolCall:
+    return call("final_result", arguments)
+
+
+def said(*parts: Any, usage: Usage | None = None, reason: FinishReason | None = None) -> Message:
+    return Message(Role.ASSISTANT, parts, usage=usage, finish_reason=reason)
+
+
+async def dynamic(ctx: RunContext[Any]) -> str:
+    return f"You were asked: {ctx.prompt}"
+
+
+def louder(_: RunContext[Any], output: str) -> str:
+    return output.upper()
+
+
+def grown(_: RunContext[Any], city: City) -> City:
+    city.people += 1
+    return city
+
+
+def wants_long(_: RunContext[Any], output: str) -> str:
+    if len(output) < 4:
+        raise ModelRetry("longer, please")
+    return output
+
+
+def cheap_only(_: RunContext[Any], asked: ToolCall) -> bool | str:
+    return True if asked.arguments["amount"] < 10 else "too dear"
+
+
+async def deliver(_: RunContext[Any], outcome: Any, output: Any) -> None:
+    assert outcome is not None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run: how the agent is made, what it is asked, and what comes of it."""
+
+    name: str
+    make: Callable[[], Agent[Any, Any]]
+    output: Any = None
+    code: str = ""
+    """The code of the error that it ends with; none if it ends well."""
+    prompt: Any = "go"
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+TEN = [call("add", {"x": n, "y": n}) for n in range(10)]
+
+SCENARIOS = (
+    Scenario("text", lambda: Agent(Script("hello")), "hello"),
+    Scenario(
+        "thinking and usage",
+        lambda: Agent(Script(said(Thinking("hm", "sig"), Text("ja"), Text("wohl"), usage=Usage(3, 4)))),
+        "jawohl",
+    ),
+    Scenario(
+        "a prompt in parts, after a history",
+        lambda: Agent(Script("a lion"), instructions="Be brief."),
+        "a lion",
+        prompt=["What is this?", Image("https://example.org/lion.png")],
+        options={"messages": [system("Old."), user("hi"), assistant("hello")], "metadata": {"who": "me"}},
+    ),
+    Scenario("a tool", lambda: Agent(Script(call("add", {"x": 1, "y": 2}), "3"), tools=[add]), "3"),
+    Scenario(
+        "tools side by side and one after the other",
+        lambda: Agent(
+            Script(
+                [
+                    call("step", {"n": 1}),
+                    call("add", {"x": 1, "y": 1}),
+                    call("step", {"n": 2}),
+                    call("breaks"),
+                ],
+                "done",
+            ),
+            tools=[add, step, breaks],
+        ),
+        "done",
+    ),
+    Scenario("ten turns", lambda: Agent(Script(*TEN, "55"), tools=[add]), "55"),
+    Scenario(
+        "a retry of a tool",
+        lambda: Agent(Script(call("picky", {"x": -1}), call("picky", {"x": 1}), "1"), tools=[picky]),
+        "1",
+    ),
+    Scenario(
+        "wrong arguments, an unknown tool, an empty answer",
+        lambda: Agent(
+            Script(call("add", {"x": "one"}), call("sub"), call("add", {"x": 1, "y": 1}), said(), "2"),
+            tools=[add],
+        ),
+        "2",
+    ),
+    Scenario(
+        "doubled call ids",
+        lambda: Agent(
+            Script([ToolCall("a", "add", '{"x":1,"y":1}'), ToolCall("a", "add", '{"x":2,"y":2}')], "ok"),
+            tools=[add],
+        ),
+        "ok",
+    ),
+    Scenario(
+        "an output by a tool, asked for twice",
+        lambda: Agent(
+            Script("Paris!", final(name="Paris", people=2)), output=City, output_mode="tool", retries=2
+        ),
+        City(name="Paris", people=2),
+    ),
+    Scenario(
+        "an output early, other calls left",
+        lambda: Agent(
+            Script([call("add", {"x": 1, "y": 1}), final(people=1), final(name="Rome"), final(name="Oslo")]),
+            output=City,
+            output_mode="tool",
+            tools=[add],
+        ),
+        City(name="Rome"),
+    ),
+    Scenario(
+        "an output after all calls",
+        lambda: Agent(
+            Script(
+                [final(), call("add", {"x": 1, "y": 1})], [final(name="Rome"), call("add", {"x": 1, "y": 2})]
+            ),
+            output=City,
+            output_mode="tool",
+            tools=[add],
+            end_strategy="exhaustive",
+        ),
+        City(name="Rome"),
+    ),
+    Scenario(
+        "native output, repaired",
+        lambda: Agent(
+            Script('<think>hm</think>```json\n{"name": "Paris",\n```'), output=City, output_mode="native"
+        ),
+        City(name="Paris"),
+    ),
+    Scenario(
+        "prompted output",
+        lambda: Agent(Script('{"name": 1}', '{"name": "Paris"}'), output=City, output_mode="prompted"),
+        City(name="Paris"),
+    ),
+    Scenario("a number", lambda: Agent(Script(final(result=7)), output=int, output_mode="tool"), 7),
+    Scenario(
+        "validators that ask again and change the output",
+        lambda: Agent(Script("no", "later"), validators=[wants_long, louder]),
+        "LATER",
+    ),
+    Scenario(
+        "a validator that changes the output in place",
+        lambda: Agent(Script(final(name="Rome")), output=City, output_mode="tool", validators=[grown]),
+        City(name="Rome", people=1),
+    ),
+    Scenario(
+        "prompt functions", lambda: Agent(Script("yes"), instructions=["Be brief.", dynamic, dynamic]), "yes"
+    ),
+    Scenario(
+        "a tool that is not available",
+        lambda: Agent(
+            Script(call("broken_today"), call("add", {"x": 1, "y": 1}), "2"), tools=[add, broken_today]
+        ),
+        "2",
+    ),
+    Scenario(
+        "approval by a callback",
+        lambda: Agent(
+            Script(
+                [call("pay", {"amount": 5}), call("pay", {"amount": 50}), call("add", {"x": 1, "y": 1})], "ok"
+            ),
+            tools=[pay, add],
+            approval=cheap_only,
+        ),
+        "ok",
+    ),
+    Scenario(
+        "a tool that ends the run",
+        lambda: Agent(
+            Script([call("finish", {"text": "over"}), call("add", {"x": 1, "y": 1})]), tools=[finish, add]
+        ),
+        "over",
+    ),
+    Scenario(
+        "deliveries",
+        lambda: Agent(Script(call("add", {"x": 1, "y": 1}), "2"), tools=[add], deliveries=[deliver]),
+        "2",
+    ),
+    Scenario(
+        "a tool that reads the history",
+        lambda: Agent(Script(call("remember"), "ok"), tools=[remember]),
+        "ok",
+        options={"metadata": {"who": "me"}},
+    ),
+    Scenario(
+        "a choice that is reset",
+        lambda: Agent(
+            Script(call("add", {"x": 1, "y": 1}), "2"),
+            tools=[add],
+            tool_choice=ToolChoice("required", auto_reset=True),
+        ),
+        "2",
+    ),
+    Scenario(
+        "everything at once",
+        lambda: Agent(
+            Script(
+                [call("pay", {"amount": 1}), call("picky", {"x": -1}), call("step", {"n": 1}), call("nope")],
+                [call("picky", {"x": 1}), final()],
+                said(Text("Here: "), final(name="Rome"), usage=Usage(1, 2)),
+            ),
+            output=City,
+            output_mode="tool",
+            tools=[pay, picky, step, broken_today],
+            instructions=["Be brief.", dynamic],
+            approval=cheap_only,
+            validators=[grown],
+            deliveries=[deliver],
+            retries=2,
+        ),
+        City(name="Rome", people=1),
+        options={"metadata": {"who": "me"}},
+    ),
+    # Those that fail
+    Scenario("the model fails", lambda: Agent(Script(EngineError("down"))), code="INFERENCE_ENGINE_ERROR"),
+    Scenario(
+        "the model fails in the second turn",
+        lambda: Agent(
+            Script(call("add", {"x": 1, "y": 1}), EngineError("down")), tools=[add], deliveries=[deliver]
+        ),
+        code="INFERENCE_ENGINE_ERROR",
+    ),
+    Scenario(
+        "a tool is called wrongly too often",
+        lambda: Agent(
+            Script([call("picky", {"x": -1}), call("add", {"x": 1, "y": 1})], call("picky", {"x": -2})),
+            tools=[picky, add],
+        ),
+        code="TOOL_EXECUTION_FAILED",
+    ),
+    Scenario(
+        "the iterations are used up",
+        lambda: Agent(Script(*TEN), tools=[add], limits=Limits(max_iterations=3)),
+        code="ORCHESTRATION_ITERATION_LIMIT",
+    ),
+    Scenario(
+        "too many calls",
+        lambda: Agent(
+            Script([call("add", {"x": 1, "y": 1}), call("add", {"x": 1, "y": 2})]),
+            tools=[add],
+            limits=Limits(usage=UsageLimits(tool_calls_limit=1)),
+        ),
+        code="ORCHESTRATION_USAGE_LIMIT",
+    ),
+    Scenario(
+        "round in circles",
+        lambda: Agent(
+            Script(*[call("add", {"x": 1, "y": 1})] * 9), tools=[add], limits=Limits(repeated_calls=2)
+        ),
+        code="ORCHESTRATION_LOOP_DETECTED",
+    ),
+    Scenario(
+        "no acceptable answer",
+        lambda: Agent(Script("one", "two"), output=City, output_mode="tool"),
+        code="INFERENCE_MALFORMED_RESPONSE",
+    ),
+    Scenario(
+        "a prompt function fails",
+        lambda: Agent(Script("never"), instructions=lambda _: str(1 // 0)),
+        code="VALIDATION_RULE_FAILED",
+    ),
+)
+
+WELL = tuple(scenario for scenario in SCENARIOS if not scenario.code)
+BADLY = tuple(scenario for scenario in SCENARIOS if scenario.code)

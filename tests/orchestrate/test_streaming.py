@@ -1,0 +1,292 @@
+"""Streams: the pieces pass by, the run is the same as a plain one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flyball import Agent, tool
+from flyball.core.errors import AgentRunClosed, EngineError, FlyballError, UserError
+from flyball.core.events import ModelFailed
+from flyball.core.ids import new_id
+from flyball.core.messages import Message, Part, Role, Text, Thinking, ToolCall, user
+from flyball.inference.answers import tool_call as call
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine, ScriptedEngine
+from flyball.inference.stream import Finish, PartEnd, PartStart, TextDelta, ToolCallDelta
+from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.projections import normal_form
+from flyball.testing.split import SplitDriver
+from tests.orchestrate.conftest import kinds_of
+from tests.orchestrate.models import Hanging, Script
+from tests.orchestrate.scenarios import SCENARIOS, City, Scenario, add, final, said
+
+# What is read
+
+
+async def test_text_comes_in_pieces(journal: Journal) -> None:
+    async with Agent(Script("hello world", chunk=4)).run_stream("hi", journal=journal) as stream:
+        assert [piece async for piece in stream.text()] == ["hell", "o wo", "rld"]
+        assert stream.done
+        assert stream.result.output == "hello world"
+
+
+async def test_text_comes_as_it_has_grown(journal: Journal) -> None:
+    async with Agent(Script("hello", chunk=2)).run_stream("hi", journal=journal) as stream:
+        assert [text async for text in stream.text(delta=False)] == ["he", "hell", "hello"]
+
+
+async def test_events_are_all_that_the_model_gave(journal: Journal) -> None:
+    async with Agent(Script("hi", chunk=1)).run_stream("hi", journal=journal) as stream:
+        events = [event async for event in stream.events()]
+    assert events[:3] == [TextDelta(0, "h"), TextDelta(0, "i"), PartEnd(0)]
+    assert isinstance(events[3], Finish)
+
+
+async def test_the_output_of_a_stream(journal: Journal) -> None:
+    agent = Agent(Script(final(name="Rome"), chunk=3), output=City, output_mode="tool")
+    async with agent.run_stream("hi", journal=journal) as stream:
+        assert await stream.get_output() == City(name="Rome")
+
+
+async def test_all_turns_are_streamed_with_the_tools_in_between(journal: Journal) -> None:
+    ran: list[int] = []
+
+    @tool
+    async def work(n: int) -> int:
+        ran.append(n)
+        return n
+
+    asked = said(Text("Let me see. "), call("work", {"n": 1}), call("work", {"n": 2}))
+    async with Agent(Script(asked, "Done.", chunk=6), tools=[work]).run_stream(
+        "hi", journal=journal
+    ) as stream:
+        seen: list[Any] = []
+        async for event in stream.events():
+            seen.append((type(event).__name__, len(ran)))
+        assert stream.result.output == "Done."
+    assert [name for name, _ in seen].count("Finish") == 2
+    first = [name for name, _ in seen].index("Finish")
+    assert {count for _, count in seen[: first + 1]} == {0}, "tools run when the answer is complete"
+    assert {count for _, count in seen[first + 1 :]} == {2}
+
+
+async def test_text_of_all_turns_comes_in_order(journal: Journal) -> None:
+    asked = said(Text("Let me see. "), call("add", {"x": 1, "y": 1}))
+    async with Agent(Script(asked, "Two."), tools=[add]).run_stream("hi", journal=journal) as stream:
+        assert [piece async for piece in stream.text()] == ["Let me see. ", "Two."]
+
+
+async def test_thinking_and_arguments_are_no_text(journal: Journal) -> None:
+    answer = said(Thinking("hm"), Text("yes"))
+    async with Agent(Script(answer)).run_stream("hi", journal=journal) as stream:
+        assert [piece async for piece in stream.text()] == ["yes"]
+        assert stream.messages[-1].thinking == "hm"
+
+
+async def test_nothing_goes_on_while_nobody_reads(journal: Journal) -> None:
+    script = Script(call("add", {"x": 1, "y": 1}), "2", chunk=1)
+    async with Agent(script, tools=[add]).run_stream("hi", journal=journal) as stream:
+        assert kinds_of(await journal.read(stream.loop_id)) == ["Started"]
+        assert script.calls == 0
+        pieces = stream.events()
+        assert isinstance(await anext(pieces), PartStart)
+        assert isinstance(await anext(pieces), ToolCallDelta)
+        assert kinds_of(await journal.read(stream.loop_id)) == ["Started"]
+        with pytest.raises(AgentRunClosed):
+            _ = stream.result
+
+
+async def test_messages_and_usage_grow_with_the_turns(journal: Journal) -> None:
+    script = Script(call("add", {"x": 1, "y": 1}), "2")
+    async with Agent(script, tools=[add]).run_stream("hi", journal=journal) as stream:
+        grown: set[tuple[int, int]] = set()
+        async for _ in stream.events():
+            grown.add((len(stream.messages), stream.usage.requests))
+        assert grown == {(1, 0), (3, 1)}
+        assert (len(stream.messages), stream.usage.requests) == (4, 2)
+
+
+async def test_a_finished_stream_gives_nothing_more(journal: Journal) -> None:
+    async with Agent(Script("hi")).run_stream("hi", journal=journal) as stream:
+        assert [piece async for piece in stream.text()] == ["hi"]
+        assert [piece async for piece in stream.text()] == []
+        assert await stream.get_output() == "hi"
+
+
+def test_a_stream_is_driven_here() -> None:
+    async def stream() -> None:
+        async with Agent(Script("hi")).run_stream("hi", driver=SplitDriver()):
+            pass
+
+    async def steps() -> None:
+        async with Agent(Script("hi")).iter("hi", driver=SplitDriver()):
+            pass
+
+    for use in (stream, steps):
+        with pytest.raises(UserError, match="driver"):
+            asyncio.run(use())
+
+
+# Streamed and plain are the same
+
+
+async def streamed(agent: Agent[Any, Any], prompt: Any, journal: Journal, **options: Any) -> Any:
+    async with agent.run_stream(prompt, journal=journal, **options) as stream:
+        async for _ in stream.events():
+            pass
+        return stream.result
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=repr)
+async def test_a_streamed_run_leaves_the_journal_of_a_plain_one(scenario: Scenario) -> None:
+    forms: list[Any] = []
+    for way in ("plain", "streamed"):
+        journal = MemoryJournal()
+        agent = scenario.make()
+        try:
+            if way == "plain":
+                result = await agent.run(scenario.prompt, journal=journal, **scenario.options)
+            else:
+                result = await streamed(agent, scenario.prompt, journal, **scenario.options)
+        except FlyballError as error:
+            result = error.partial
+        assert result.output == scenario.output
+        forms.append((normal_form(await result.events()), result.messages, result.usage))
+    assert forms[0] == forms[1]
+
+
+parts: st.SearchStrategy[Part] = st.one_of(
+    st.builds(Text, st.text(max_size=9)),
+    st.builds(Thinking, st.text(min_size=1, max_size=9), st.none() | st.just("signed")),
+    st.builds(
+        ToolCall,
+        st.sampled_from(["", "a", "b", "a"]),
+        st.sampled_from(["add", "nope"]),
+        st.sampled_from(["{}", '{"x": 1, "y": 2}', '{"x": ', ""]),
+    ),
+)
+answers = st.builds(Message, st.just(Role.ASSISTANT), st.lists(parts, max_size=4).map(tuple))
+
+
+@given(st.lists(answers, max_size=4), st.none() | st.integers(1, 4))
+async def test_however_answers_are_cut_the_journal_is_that_of_a_plain_run(
+    given_answers: list[Message], chunk: int | None
+) -> None:
+    forms: list[Any] = []
+    for way in ("plain", "streamed"):
+        journal = MemoryJournal()
+        agent = Agent(Script(*given_answers, "done", "done", chunk=chunk), tools=[add], retries=1)
+        try:
+            if way == "plain":
+                result = await agent.run("go", journal=journal)
+            else:
+                result = await streamed(agent, "go", journal)
+        except FlyballError as error:
+            result = error.partial
+        forms.append((normal_form(await result.events()), result.messages))
+    assert forms[0] == forms[1]
+
+
+# Failing and leaving
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+async def test_a_stream_that_breaks_off_fails_the_run_with_what_had_come(
+    journal: Journal, after: int
+) -> None:
+    engine = ScriptedEngine("hello world", chunk=2, fail_after=after, failure=EngineError("gone"))
+    async with Agent(engine).run_stream("hi", journal=journal) as stream:
+        seen = [piece async for piece in stream.text()]
+        assert "".join(seen) == "hello world"[: 2 * after]
+        with pytest.raises(EngineError, match="gone") as caught:
+            _ = stream.result
+    failed = [event for event in await journal.read(stream.loop_id) if isinstance(event, ModelFailed)]
+    assert len(failed) == 1
+    assert (failed[0].partial.text if failed[0].partial is not None else "") == "".join(seen)
+    assert caught.value.partial.messages == (user("hi"),)
+
+
+@pytest.mark.parametrize("pieces", range(8))
+async def test_a_stream_that_is_left_early_can_be_resumed(journal: Journal, pieces: int) -> None:
+    agent = Agent(Script(call("add", {"x": 1, "y": 1}), "two", chunk=5), tools=[add])
+    async with agent.run_stream("hi", journal=journal) as stream:
+        count = 0
+        async for _ in stream.events():
+            count += 1
+            if count > pieces:
+                break
+    result = await agent.resume(stream.loop_id, journal)
+    assert result.output == "two"
+    assert kinds_of(await result.events()).count("ToolReturned") == 1
+
+
+async def test_leaving_the_block_ends_the_model_call(journal: Journal) -> None:
+    model = Hanging("one", "two")
+    async with Agent(model).run_stream("hi", journal=journal) as stream:
+        async for _ in stream.text():
+            break
+        assert model.closed == 0
+    assert model.closed == 1
+    assert kinds_of(await journal.read(stream.loop_id)) == ["Started"]
+
+
+async def test_an_error_of_the_readers_leaves_the_run_to_be_resumed(journal: Journal) -> None:
+    agent = Agent(Script("hello", chunk=1))
+    loop_id = new_id()
+
+    async def read() -> None:
+        async with agent.run_stream("hi", journal=journal, loop_id=loop_id) as stream:
+            async for _ in stream.text():
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await read()
+    assert (await agent.resume(loop_id, journal)).output == "hello"
+
+
+async def test_who_begins_to_read_anew_ends_the_reading_before(journal: Journal) -> None:
+    model = Hanging("one ", "two ")
+    async with Agent(model).run_stream("hi", journal=journal) as stream:
+        first = stream.text()
+        assert await anext(first) == "one "
+        model.place.let_go.set()
+        assert [piece async for piece in stream.text()] == ["one ", "two ", "done"]
+        assert model.closed == 2
+        assert [piece async for piece in first] == []
+        assert stream.result.output == "one two done"
+
+
+async def test_two_tasks_cannot_read_one_stream(journal: Journal) -> None:
+    model = Hanging()
+    async with Agent(model).run_stream("hi", journal=journal) as stream:
+        reading = asyncio.create_task(anext(stream.text(), ""))  # pyright: ignore[reportArgumentType]
+        await model.place.entered.wait()
+        with pytest.raises(UserError, match="one reader"):
+            await anext(stream.text())
+        model.place.let_go.set()
+        assert await reading == "done"
+
+
+async def test_a_slow_reader_slows_the_model_down(journal: Journal) -> None:
+    given_out: list[str] = []
+
+    async def pieces(_: Request) -> AsyncIterator[str]:
+        for word in ("a", "b", "c"):
+            given_out.append(word)
+            yield word
+
+    async def never(_: Request) -> str:
+        raise NotImplementedError
+
+    async with Agent(FunctionEngine(never, pieces)).run_stream("hi", journal=journal) as stream:
+        read: list[str] = []
+        async for piece in stream.text():
+            read.append(piece)
+            assert given_out == read
+        assert stream.result.output == "abc"
