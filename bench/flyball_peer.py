@@ -91,18 +91,22 @@ class Peer:
         self._stream = Agent(DeltaEngine(deltas), instructions=c.SYSTEM)
 
     async def text(self) -> str:
+        self.result = None  # the run before is let go first, as the floor lets go of its own
         self.result = result = await self._text.run(c.PROMPT)
         return result.output
 
     async def tools(self) -> str:
+        self.result = None  # the run before is let go first, as the floor lets go of its own
         self.result = result = await self._tools.run(c.PROMPT)
         return result.output
 
     async def tools_timeout(self) -> str:
+        self.result = None  # the run before is let go first, as the floor lets go of its own
         self.result = result = await self._timed.run(c.PROMPT)
         return result.output
 
     async def structured(self) -> c.Report:
+        self.result = None  # the run before is let go first, as the floor lets go of its own
         self.result = result = await self._report.run(c.PROMPT)
         return result.output
 
@@ -118,6 +122,7 @@ class Peer:
 
     async def streamed_whole(self) -> str:
         """The same answer as `stream`, in one piece: what its journal is compared with."""
+        self.result = None  # the run before is let go first, as the floor lets go of its own
         self.result = result = await self._stream.run(c.PROMPT)
         return result.output
 
@@ -126,5 +131,6 @@ class Peer:
         return [question, reply] * (c.N_HISTORY // 2)
 
     async def history(self, prior: Sequence[Message]) -> str:
+        self.result = None  # the run before is let go first, as the floor lets go of its own
         self.result = result = await self._text.run(c.PROMPT, messages=prior)
         return result.output

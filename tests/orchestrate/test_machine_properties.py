@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flyball.core.effects import Execute, Infer, Settle, Wait
+from flyball.core.effects import (
+    Admit,
+    Deliver,
+    Effect,
+    End,
+    Execute,
+    Infer,
+    Judge,
+    Prepare,
+    Settle,
+    Wait,
+)
 from flyball.core.events import (
     VERSION,
+    Admitted,
+    CallsJudged,
+    Delivered,
+    Ended,
+    Event,
     ModelAnswered,
     Resumed,
     SignalReceived,
     ToolReturned,
     ToolStarted,
+    TurnPrepared,
     TurnSettled,
+    Verdict,
 )
 from flyball.core.messages import Message, ResultKind, Role, Text, ToolCall, ToolResult
 from flyball.core.signals import Signal, SignalType
+from flyball.core.spec import LoopSpec
 from flyball.core.tools import Safety
 from flyball.orchestrate.machine import accepts, owed
 from tests.orchestrate.simulation import World, from_outside, is_work, reply, specs
@@ -41,12 +62,12 @@ def play(data: st.DataObject, world: World, steps: int = STEPS) -> None:
 
 
 @given(st.data(), specs)
-def test_every_reachable_state_keeps_the_rules(data: st.DataObject, spec) -> None:  # type: ignore[no-untyped-def]
+def test_every_reachable_state_keeps_the_rules(data: st.DataObject, spec: LoopSpec) -> None:
     play(data, World(spec))
 
 
 @given(st.data(), specs)
-def test_every_loop_can_be_brought_to_its_end(data: st.DataObject, spec) -> None:  # type: ignore[no-untyped-def]
+def test_every_loop_can_be_brought_to_its_end(data: st.DataObject, spec: LoopSpec) -> None:
     world = World(spec)
     play(data, world, 15)
     for _ in range(200):
@@ -63,7 +84,7 @@ def test_every_loop_can_be_brought_to_its_end(data: st.DataObject, spec) -> None
     raise AssertionError(f"no end in sight: {world.state.at} in turn {world.state.turn}")
 
 
-def benign(world: World, effect):  # type: ignore[no-untyped-def]
+def benign(world: World, effect: Effect) -> Event:
     """The answer of a world in which all goes well."""
     state = world.state
     world.now += 1
@@ -80,10 +101,7 @@ def benign(world: World, effect):  # type: ignore[no-untyped-def]
     return _example(world, effect)
 
 
-def _example(world: World, effect):  # type: ignore[no-untyped-def]
-    from flyball.core.effects import Admit, Deliver, End, Judge, Prepare
-    from flyball.core.events import Admitted, CallsJudged, Delivered, Ended, TurnPrepared, Verdict
-
+def _example(world: World, effect: Effect) -> Event:
     now = world.now
     if isinstance(effect, Admit):
         return Admitted(now)
@@ -100,7 +118,9 @@ def _example(world: World, effect):  # type: ignore[no-untyped-def]
 
 @given(st.data(), specs)
 @settings(max_examples=200)
-def test_an_at_most_once_call_that_had_started_is_never_owed_again(data: st.DataObject, spec) -> None:  # type: ignore[no-untyped-def]
+def test_an_at_most_once_call_that_had_started_is_never_owed_again(
+    data: st.DataObject, spec: LoopSpec
+) -> None:
     world = World(spec)
     started: set[str] = set()
     for _ in range(STEPS):
@@ -123,7 +143,9 @@ def test_an_at_most_once_call_that_had_started_is_never_owed_again(data: st.Data
 
 
 @given(st.data(), specs, st.randoms(use_true_random=False))
-def test_the_order_in_which_concurrent_tools_return_does_not_matter(data, spec, random) -> None:  # type: ignore[no-untyped-def]
+def test_the_order_in_which_concurrent_tools_return_does_not_matter(
+    data: st.DataObject, spec: LoopSpec, random: Random
+) -> None:
     """Two worlds get the same results in different orders, and go on alike."""
     names = list(spec.tools)
     if not names:
@@ -153,7 +175,8 @@ def test_the_order_in_which_concurrent_tools_return_does_not_matter(data, spec, 
             if waits:
                 world.offer(SignalReceived(5000, Signal(SignalType.APPROVE)))
             elif isinstance(work[0], Execute):
-                chosen = random.choice(work) if number else work[0]
+                executions = [effect for effect in work if isinstance(effect, Execute)]
+                chosen = random.choice(executions) if number else executions[0]
                 world.offer(ToolReturned(6000, chosen.turn, chosen.index, results[chosen.index]))
             else:
                 world.now = 5500

@@ -219,5 +219,6 @@ def _begin_anew(state: State, at: float) -> None:
     state.recent = state.rounds = ()
     state.pausing = state.paused = False
     state.finishing = ()
+    state.stage = None
     timeout = state.spec.limits.timeout
     state.deadline = None if timeout is None else at + timeout

@@ -348,9 +348,7 @@ class Drive(Ledger):
         bindings = self.bindings
         if not bindings.validators:
             return self._settled_by_type()
-        event, output = await performers.settle_validated(
-            self.state, bindings, bindings.deps, self.clock.now
-        )
+        event, output = await performers.settle_validated(self.state, bindings, bindings.deps, self.clock.now)
         if event.accepted:
             self.output = output
         return event

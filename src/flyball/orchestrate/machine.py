@@ -58,6 +58,7 @@ from flyball.core.events import (
     Reopened,
     Resumed,
     SignalReceived,
+    Stage,
     StageMoved,
     Started,
     TimePassed,
@@ -240,11 +241,13 @@ _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     ToolStarted: lambda state, event: _accepts_call(state, event) and event.index not in state.once,
     SignalReceived: _accepts_signal,
     TimePassed: lambda state, _: state.deadline is not None and state.at not in OVER,
-    StageMoved: lambda state, event: state.at not in OVER and not event.stage.is_terminal,
+    StageMoved: lambda state, event: state.at not in OVER and event.stage in _MOVABLE,
     Resumed: lambda state, event: state.at != "done" and event.epoch == state.epoch + 1,
     Reopened: lambda state, _: state.at == "done" and state.outcome is not Outcome.SUCCESS,
     Forked: lambda state, _: state.at in _FORKABLE,
     Started: lambda state, event: False,
 }
 
+_MOVABLE = frozenset({Stage.EXPLORING, Stage.PLANNING, Stage.ARCHITECTING, Stage.EXECUTING, Stage.REVIEWING})
+"""The stages that somebody may move a loop to: the others follow from what happens."""
 _FORKABLE = frozenset({"prepare", "infer"}) | OVER

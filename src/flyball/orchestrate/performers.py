@@ -174,7 +174,7 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
         except Exception as error:
             return _cannot_settle(state, _as_rule(error, "the output type failed"), now), None
         else:
-            return TurnSettled(now(), state.turn, accepted=True, index=index, repairs=repairs), value
+            return TurnSettled(now(), state.turn, True, index, UNSET, (), repairs), value  # noqa: FBT003
     return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
 
 
