@@ -167,7 +167,7 @@ def test_the_order_in_which_concurrent_tools_return_does_not_matter(
                 return
         world.offer(ModelAnswered(5000, world.state.turn, message))
         for _ in range(50):
-            if world.state.at not in ("judge", "execute"):
+            if str(world.state.at) not in ("judge", "execute"):
                 break
             effects = owed(world.state)
             waits = [effect for effect in effects if isinstance(effect, Wait) and effect.signals]
