@@ -223,6 +223,15 @@ async def test_a_call_without_a_name_is_a_call_to_no_tool(run: Runner) -> None:
     assert "There is no tool ''" in result.messages[2].tool_results[0].text
 
 
+@pytest.mark.parametrize(
+    "asked", [ToolCall("\ud800", "add"), ToolCall("a", "\ud800"), ToolCall("a", "add", "\ud800")]
+)
+async def test_a_call_with_half_a_character_in_it_is_made_whole(run: Runner, asked: ToolCall) -> None:
+    result = await run(Agent(Saying(Result(said(asked)), "ok"), tools=[add]), "hi")
+    assert result.messages[2].tool_results[0].status is ResultKind.RETRY
+    assert "\ud800" not in str(result.messages)
+
+
 async def test_a_model_that_never_stops_calling_is_stopped(run: Runner) -> None:
     class Restless(Script):
         def result(self, request: Request, answer: Any) -> Result:

@@ -25,8 +25,9 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
             if type(part) is Text:
                 if part.text and part.text.isascii():
                     return message, ()
-            elif type(part) is ToolCall and part.id and part.name and part.args_json.isascii():
-                return message, ()
+            elif type(part) is ToolCall and part.id and part.name:
+                if part.args_json.isascii() and part.id.isascii() and part.name.isascii():
+                    return message, ()
         elif not parts:
             return message, ()
     notes: list[str] = []
