@@ -25,9 +25,8 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
             if type(part) is Text:
                 if part.text and part.text.isascii():
                     return message, ()
-            elif type(part) is ToolCall and part.id and part.name:
-                if part.args_json.isascii() and part.id.isascii() and part.name.isascii():
-                    return message, ()
+            elif type(part) is ToolCall and part.id and part.name and _is_ascii(part):
+                return message, ()
         elif not parts:
             return message, ()
     notes: list[str] = []
@@ -46,6 +45,10 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
         else:
             notes.append(f"a {type(part).__name__} part was left out: an answer cannot carry it")
     return replace(message, role=_ASSISTANT, parts=tuple(made)), tuple(notes)
+
+
+def _is_ascii(call: ToolCall) -> bool:
+    return call.args_json.isascii() and call.id.isascii() and call.name.isascii()
 
 
 def _sound_text(part: Text | Thinking, notes: list[str]) -> Text | Thinking:
