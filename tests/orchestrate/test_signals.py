@@ -456,6 +456,28 @@ async def test_feedback_joins_what_the_model_is_asked_again(journal: Journal) ->
     assert [type(part).__name__ for part in script.last.messages[-1].parts] == ["Text", "Retry", "Text"]
 
 
+async def test_feedback_that_is_no_whole_text_is_made_one_and_without_text_there_is_none(
+    driven: Driven,
+) -> None:
+    agent, place = hanging_in("tool")
+    await driven.start(agent)
+    await place.entered.wait()
+    assert not await driven.signal("feedback", "")
+    assert await driven.signal("feedback", "half \ud800")
+    place.let_go.set()
+    assert (await driven.end()).messages[3] == user("half �")
+
+
+async def test_feedback_to_an_answer_is_read_before_the_run_ends(driven: Driven) -> None:
+    agent, place = hanging_in("model")
+    await driven.start(agent)
+    await place.entered.wait()
+    assert await driven.signal("feedback", "are you sure?")
+    place.let_go.set()
+    result = await driven.end()
+    assert [message.text for message in result.messages] == ["go", "done", "are you sure?", "done"]
+
+
 # What does not fit
 
 

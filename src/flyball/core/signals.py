@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from flyball.core.encodable import clean_text
 from flyball.core.errors import UserError
 
 
@@ -49,3 +50,7 @@ class Signal(Struct, frozen=True, omit_defaults=True):
             except ValueError:
                 known = ", ".join(SignalType)
                 raise UserError(f"there is no signal {self.type!r}; there are: {known}") from None
+        if not (self.text.isascii() and self.by.isascii()):
+            # What a person types must not keep a loop from being recorded.
+            force_setattr(self, "text", clean_text(self.text))
+            force_setattr(self, "by", clean_text(self.by))

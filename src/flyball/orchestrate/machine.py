@@ -225,6 +225,8 @@ def _accepts_signal(state: State, event: SignalReceived) -> bool:
         return not (state.paused or state.pausing)
     if signal.type in _FOR_APPROVAL:
         return bool(course.meant_by(state, signal))
+    if signal.type is SignalType.FEEDBACK:
+        return bool(signal.text)  # no provider takes an empty text
     return signal.type is not SignalType.RETRY  # a retry is recorded as Reopened
 
 
