@@ -31,6 +31,7 @@ from flyball.orchestrate.config import AgentConfig, bind
 from flyball.orchestrate.driver import Drive, Driver
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.machine import start
 from flyball.orchestrate.options import RunOptions, check_options
 from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
@@ -143,9 +144,12 @@ class Agent(Generic[DepsT, OutputT]):
         Raises:
             FlyballError: the run failed or was cancelled; `partial` holds what it had reached.
         """
-        if options and "driver" in options:
+        if not options:
+            drive = self._fresh(prompt)
+        elif "driver" in options:
             return await self._run_elsewhere(prompt, options)
-        drive = await self._begin(prompt, options)
+        else:
+            drive = await self._begin(prompt, options)
         if drive.bindings.waits_for_people and "journal" not in options:
             raise _nobody_can_approve(drive.bindings)
         await drive.run()
@@ -354,26 +358,32 @@ class Agent(Generic[DepsT, OutputT]):
         """The policy that its loops record."""
         return self._bound({}).spec
 
-    def _begin(self, prompt: Content | None, options: Any) -> Coroutine[Any, Any, Drive]:
-        if options:
-            check_options(options)
-        bindings = self._bound(options)
-        clock = options.get("clock", SYSTEM_CLOCK) if options else SYSTEM_CLOCK
+    def _fresh(self, prompt: Content | None) -> Drive:
+        """Begin a run without options: a loop of its own, in a journal of its own, which nobody waits for."""
+        bindings = self._bound({})
         if type(prompt) is str and prompt.isascii() and prompt:
             message: Message | None = Message(_USER, (Text(prompt),))
         else:
             message = prompt_message(prompt)
-        journal: Journal | None = None
-        if not options:
-            started = Started(clock.now(), VERSION, new_id(), bindings.spec, message)
-        else:
-            journal = options.get("journal")
-            started = _started(bindings.spec, message, options, clock.now())
+        loop_id = new_id()
+        started = Started(SYSTEM_CLOCK.now(), VERSION, loop_id, bindings.spec, message)
         if message is None:
             check_question(started)
+        journal = MemoryJournal.begun(loop_id, started)
+        return Drive(bindings, journal, start(started), 1, SYSTEM_CLOCK, shared=False)
+
+    async def _begin(self, prompt: Content | None, options: Any) -> Drive:
+        if not options:
+            return self._fresh(prompt)
+        check_options(options)
+        bindings = self._bound(options)
+        clock = options.get("clock", SYSTEM_CLOCK)
+        started = _started(bindings.spec, prompt_message(prompt), options, clock.now())
+        check_question(started)
+        journal = options.get("journal")
         if journal is None:
-            return Drive.begin(bindings, MemoryJournal(), started, clock, shared=False)
-        return Drive.begin(bindings, journal, started, clock)
+            return await Drive.begin(bindings, MemoryJournal(), started, clock, shared=False)
+        return await Drive.begin(bindings, journal, started, clock)
 
     def _begin_here(self, prompt: Content | None, options: Any) -> Coroutine[Any, Any, Drive]:
         if "driver" in options:

@@ -41,7 +41,7 @@ from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.ledger import Ledger
-from flyball.orchestrate.machine import fold, owed, start
+from flyball.orchestrate.machine import fold, owed, start, take
 from flyball.orchestrate.requests import RequestParts, request_of
 from flyball.orchestrate.state import State
 from flyball.orchestrate.tasks import current_task
@@ -218,8 +218,8 @@ class Drive(Ledger):
                             self.effect = None
                             if self.interrupted:
                                 self.is_interruption()  # it ended all the same: take the cancellation back
-                    if event is not None:
-                        self.take(event)
+                    if event is not None and take(self.state, event):
+                        self.pending.append(event)
                 if not to_end and self.state.at != "end":
                     return
         finally:

@@ -55,6 +55,13 @@ class MemoryJournal:
         self._loops: dict[str, list[Event]] = {}
         self._arrival: dict[str, asyncio.Event] | None = None
 
+    @classmethod
+    def begun(cls, loop_id: str, first: Event) -> MemoryJournal:
+        """A new journal with the first event of one loop in it."""
+        journal = cls()
+        journal._loops[loop_id] = [first]
+        return journal
+
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
         """See `Journal.append`."""
         if not loop_id:

@@ -168,7 +168,9 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
     feedback: list[str] = []
     for index, raw in _candidates(state):
         try:
-            value, repairs = _read(state, reader, raw)
+            value, repairs = reader.read(raw)
+            if repairs:
+                _refuse_if_cut(state)
         except ModelRetry as retry:
             feedback.append(str(retry))
         except Exception as error:
@@ -183,7 +185,9 @@ async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any
     feedback: list[str] = []
     for index, raw in _candidates(state):
         try:
-            value, repairs = _read(state, bindings.output, raw)
+            value, repairs = bindings.output.read(raw)
+            if repairs:
+                _refuse_if_cut(state)
             before = bindings.output.written(value)
             value = await _validated(value, state, bindings, deps)
             after = bindings.output.written(value)
@@ -202,14 +206,11 @@ async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any
     return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
 
 
-def _read(state: State, reader: Reader, raw: str) -> tuple[Any, tuple[str, ...]]:
-    """Read an answer; one that was cut off is not mended, because what is missing cannot be known."""
-    value, repairs = reader.read(raw)
-    if repairs:
-        reason = state.history[-1].finish_reason
-        if reason is not None and reason.cut_short:
-            raise ModelRetry("The answer was cut off before its end. Answer again, and more briefly.")
-    return value, repairs
+def _refuse_if_cut(state: State) -> None:
+    """An answer that was cut off is not mended, because what is missing cannot be known."""
+    reason = state.history[-1].finish_reason
+    if reason is not None and reason.cut_short:
+        raise ModelRetry("The answer was cut off before its end. Answer again, and more briefly.")
 
 
 def _candidates(state: State) -> list[tuple[int | None, str]]:

@@ -137,6 +137,11 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
     if breach is not None:
         fail(state, breach)
         return
+    if len(calls) == 1 and not state.outputs and _runs_at_once(state, calls[0]):
+        # The usual turn: one call, about which nobody has to be asked.
+        state.queue, state.first = (0,), 0
+        move(state, "execute")
+        return
     needs_approval = False
     for index, call in enumerate(calls):
         tool = spec.tools.get(call.name)
@@ -152,6 +157,11 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
         move(state, "judge")
     else:
         _to_execution(state)
+
+
+def _runs_at_once(state: State, call: ToolCall) -> bool:
+    tool = state.spec.tools.get(call.name)
+    return tool is not None and not tool.approval and (state.offered is None or call.name in state.offered)
 
 
 def _unknown(state: State, call: ToolCall) -> ToolResult:
@@ -204,11 +214,6 @@ def _to_execution(state: State) -> None:
 def _line_up(state: State) -> None:
     """Put the calls that are to run in order; those that no judge decides about wait for a person."""
     tools = state.spec.tools
-    if len(state.calls) == 1:
-        state.queue, state.first = (0,), 0
-        if not state.spec.judges and tools[state.calls[0].name].approval:
-            state.awaiting = (0,)
-        return
     together: list[int] = []
     alone: list[int] = []
     awaiting: list[int] = []
