@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import enum
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from typing_extensions import TypedDict
 
 from flyball import Agent, Limits, ModelRetry, RunContext, tool
@@ -409,6 +410,39 @@ async def test_a_validator_that_is_never_content_fails_the_run(run: Runner) -> N
     assert "longer, please" in str(error)
 
 
+async def test_a_validator_may_make_something_else_of_the_output(run: Runner) -> None:
+    def spelled(_: RunContext[Any], number: int) -> str:
+        return f"number {number}"
+
+    result = await run(
+        Agent(Script(final(result=7)), output=int, output_mode="tool", validators=[spelled]), "go"
+    )
+    assert result.output == "number 7"
+
+
+async def test_a_validator_whose_own_task_was_cancelled_has_failed(run: Runner) -> None:
+    async def odd(_: RunContext[Any], output: str) -> str:
+        raise asyncio.CancelledError
+
+    error = await run.failing(RuleFailed, Agent(Script("a"), validators=[odd]), "go")
+    assert "cancelled" in str(error)
+
+
+async def test_an_output_type_that_breaks_fails_the_run(run: Runner) -> None:
+    class Odd(BaseModel):
+        name: str
+
+        @field_validator("name")
+        @classmethod
+        def check(cls, name: str) -> str:
+            raise KeyError(name)
+
+    error = await run.failing(
+        RuleFailed, Agent(Script(final(name="Rome")), output=Odd, output_mode="tool"), "go"
+    )
+    assert "KeyError: 'Rome'" in str(error)
+
+
 async def test_a_validator_that_breaks_fails_the_run(run: Runner) -> None:
     def breaks(_: RunContext[Any], output: str) -> str:
         raise ZeroDivisionError("oops")
@@ -424,6 +458,14 @@ async def test_a_validator_that_gives_what_cannot_be_recorded_fails_the_run(run:
 
     error = await run.failing(UserError, Agent(Script("a"), validators=[odd]), "go")
     assert "object" in str(error)
+
+
+async def test_a_validator_that_forgot_to_return_the_output_is_told_so(run: Runner) -> None:
+    def forgetful(_: RunContext[Any], output: str) -> None:
+        assert output
+
+    error = await run.failing(UserError, Agent(Script("a"), validators=[forgetful]), "go")
+    assert "'forgetful' returned None" in str(error)
 
 
 async def test_a_validator_is_told_about_its_run(run: Runner) -> None:

@@ -31,7 +31,7 @@ from flyball.orchestrate.journal import MemoryJournal
 from flyball.testing.split import SplitDriver
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import NeverAsked, Script
-from tests.orchestrate.scenarios import said
+from tests.orchestrate.scenarios import add, said
 
 
 async def test_a_plain_run_owes_nothing_but_the_model_call(run: Runner) -> None:
@@ -297,6 +297,29 @@ async def test_a_loop_id_that_cannot_be_one_is_refused(run: Runner, loop_id: Any
 async def test_metadata_that_cannot_be_recorded_is_refused(run: Runner) -> None:
     with pytest.raises(UserError, match="metadata"):
         await run(Agent(NeverAsked()), "hi", metadata={"what": object()})
+
+
+@pytest.mark.parametrize(
+    ("option", "told"), [("lop_id", "did you mean 'loop_id'"), ("colour", r"it has clock, correlation, deps")]
+)
+async def test_a_slip_in_an_option_is_not_taken_for_silence(run: Runner, option: str, told: str) -> None:
+    with pytest.raises(UserError, match=f"no option '{option}'.*{told}"):
+        await run(Agent(NeverAsked()), "hi", **{option: "one"})
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"tools": add}, r"tools=\[add\], not one"),
+        ({"tools": "add"}, "several"),
+        ({"tools": [5]}, "made from a function"),
+        ({"instructions": 5}, "text, a function"),
+        ({"colour": "red"}, "no option 'colour'"),
+    ],
+)
+def test_an_agent_that_cannot_be_is_refused_when_it_is_made(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        Agent(NeverAsked(), **options)
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

@@ -14,7 +14,7 @@ from flyball.core.messages import ResultKind, ToolCall, ToolResult
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.journal import Journal, MemoryJournal
-from flyball.orchestrate.recorded import load, send_signal
+from flyball.orchestrate.recorded import load, pending_approvals, send_signal
 from flyball.orchestrate.result import RunResult
 from flyball.testing.split import CALM, ROUGH, Chaos, SplitDriver
 from tests.orchestrate.conftest import Runner, kinds_of
@@ -147,6 +147,21 @@ async def test_an_output_beside_a_call_that_needs_approval(run: Runner, strategy
     assert asked == (set() if strategy == "early" else {"a"})
 
 
+async def test_calls_beside_a_refused_output_are_judged_then(run: Runner) -> None:
+    calls = [call("pay", {"amount": 1}, id="a"), final()]
+    agent = Agent(
+        Script(calls, final(name="Rome")),
+        output=City,
+        output_mode="tool",
+        tools=[pay],
+        approval=lambda _, __: True,
+    )
+    result = await run(agent, "go")
+    assert result.messages[2].tool_results[0].text == "paid 1"
+    kinds = kinds_of(await result.events())
+    assert kinds.index("TurnSettled") < kinds.index("CallsJudged") < kinds.index("ToolReturned")
+
+
 # By a person
 
 
@@ -173,6 +188,7 @@ async def waiting(driven: Driven, count: int) -> None:
 async def test_calls_are_approved_one_by_one(driven: Driven) -> None:
     await driven.start(Agent(Script(PAY, "ok"), tools=[pay, add]))
     await waiting(driven, 2)
+    assert [asked.id for asked in await pending_approvals(driven.journal, driven.loop_id)] == ["a", "b"]
     assert not await driven.signal("approve", call_id="c"), "that one does not wait"
     assert not await driven.signal("approve", call_id="z")
     assert await driven.signal("approve", call_id="b")

@@ -15,8 +15,9 @@ from flyball.core.errors import (
     FlyballError,
     JournalCorrupt,
     JournalFailure,
+    LoopTakenOver,
 )
-from flyball.core.events import Event, Outcome, SignalReceived, ToolReturned
+from flyball.core.events import VERSION, Event, Outcome, Resumed, SignalReceived, ToolReturned
 from flyball.core.ids import new_id
 from flyball.core.messages import ResultKind, Role, Text, user
 from flyball.core.signals import Signal, SignalType
@@ -28,7 +29,7 @@ from flyball.orchestrate.recorded import send_signal
 from flyball.testing.clock import FakeClock
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.driven import PLACES, Driven, hanging_in
-from tests.orchestrate.models import NeverAsked, Place, Script
+from tests.orchestrate.models import Hanging, NeverAsked, Place, Script
 from tests.orchestrate.scenarios import SCENARIOS, TEN, Scenario, add
 
 
@@ -138,6 +139,33 @@ async def test_an_approval_is_recorded_before_what_it_allows_begins() -> None:
     assert seen == [["Started", "ModelAnswered", "SignalReceived"]]
 
 
+@pytest.mark.parametrize("beside", [0, 1], ids=["alone", "side by side"])
+async def test_an_at_most_once_call_does_not_start_if_a_cancel_comes_while_its_start_is_written(
+    beside: int,
+) -> None:
+    journal, gate = GatedJournal(), Place()
+    ran: list[str] = []
+
+    @tool(safety="at_most_once")
+    async def launch() -> None:
+        ran.append("launch")
+
+    journal.gates[3] = gate
+    calls = [call("launch"), *[call("add", {"x": 1, "y": 1})] * beside]
+    async with Agent(Script(calls), tools=[launch, add]).iter("go", journal=journal) as run:
+        task = asyncio.create_task(run.next())
+        await gate.entered.wait()
+        cancelling = asyncio.create_task(run.cancel())
+        await asyncio.sleep(0)
+        gate.let_go.set()
+        assert await cancelling
+        await task
+        with pytest.raises(CancelledSignal) as caught:
+            _ = run.result
+    assert ran == []
+    assert fold(await journal.read(run.loop_id)) == caught.value.partial.state
+
+
 async def test_a_deadline_and_a_cancel_at_once_are_one_end() -> None:
     clock = FakeClock()
     agent, place = hanging_in("tools")
@@ -211,6 +239,27 @@ async def test_tools_that_signal_their_own_loop_all_at_once_do_not_trip_over_eac
     assert fold(events) == result.state
     assert sorted(event.index for event in events if isinstance(event, ToolReturned)) == list(range(20))
     assert len([event for event in events if isinstance(event, SignalReceived)]) == 20
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["waiting for the model", "held by its reader"])
+async def test_a_stream_that_is_taken_over_ends_with_that(*, held: bool) -> None:
+    journal, model = MemoryJournal(), Hanging("one ", "two ")
+    async with Agent(model).run_stream("go", journal=journal) as stream:
+        pieces = stream.text()
+        assert await anext(pieces) == "one "
+        if not held:
+            assert await anext(pieces) == "two "
+            waiting = asyncio.create_task(anext(pieces, ""))  # pyright: ignore[reportArgumentType]
+            await model.place.entered.wait()
+        else:
+            await asyncio.sleep(0)
+            waiting = None
+        await journal.append(stream.loop_id, [Resumed(5.0, VERSION, 1)], 1)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        with pytest.raises(LoopTakenOver):
+            await (waiting if waiting is not None else anext(pieces))
+    assert model.closed == 1
 
 
 async def test_a_journal_that_lost_events_stops_the_driver() -> None:

@@ -463,6 +463,14 @@ async def test_a_fork_can_be_forked_resumed_and_replayed(journal: Journal) -> No
     assert resumed.messages == third.messages
 
 
+async def test_a_fork_does_not_go_where_a_loop_is_already(journal: Journal) -> None:
+    agent = Agent(turns("three"), tools=[add])
+    first = await agent.run("go", journal=journal)
+    with pytest.raises(UserError, match="already"):
+        await agent.fork(first.loop_id, journal, turn=1, new_loop_id=first.loop_id)
+    assert len(await first.events()) == 9
+
+
 @pytest.mark.parametrize("turn", [-1, 5, 100])
 async def test_a_turn_that_the_loop_has_not_cannot_be_forked(journal: Journal, turn: int) -> None:
     agent = Agent(turns("three"), tools=[add])

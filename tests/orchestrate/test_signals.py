@@ -520,6 +520,19 @@ async def test_a_signal_that_does_not_exist_is_refused() -> None:
             await run.signal("explode")
 
 
+async def test_signals_that_are_sent_at_once_are_all_taken(journal: Journal) -> None:
+    agent, place = hanging_in("tool")
+    driven = Driven("journal", journal)
+    await driven.start(agent)
+    await place.entered.wait()
+    sent = await asyncio.gather(*[driven.signal("feedback", f"{n}") for n in range(10)])
+    assert all(sent)
+    place.let_go.set()
+    result = await driven.end()
+    said = [part.text for part in result.messages[3].parts if isinstance(part, Text)]
+    assert sorted(said) == sorted(str(n) for n in range(10))
+
+
 async def test_a_signal_to_no_loop_is_refused(journal: Journal) -> None:
     with pytest.raises(LoopNotFound):
         await send_signal(journal, "no such loop", Signal(SignalType.CANCEL))
