@@ -165,9 +165,10 @@ async def test_calls_beside_a_refused_output_are_judged_then(run: Runner) -> Non
 # By a person
 
 
-async def test_without_anybody_to_ask_the_run_does_not_begin() -> None:
+@pytest.mark.parametrize("options", [{}, {"journal": None}, {"metadata": {"a": 1}}])
+async def test_without_anybody_to_ask_the_run_does_not_begin(options: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"'pay' needs approval.*approval=.*journal=.*run_stream"):
-        await Agent(NeverAsked(), tools=[pay]).run("go")
+        await Agent(NeverAsked(), tools=[pay]).run("go", **options)
 
 
 @pytest.fixture(params=WAYS)

@@ -150,7 +150,7 @@ class Agent(Generic[DepsT, OutputT]):
             return await self._run_elsewhere(prompt, options)
         else:
             drive = await self._begin(prompt, options)
-        if drive.bindings.waits_for_people and "journal" not in options:
+        if drive.bindings.waits_for_people and not drive.shared:
             raise _nobody_can_approve(drive.bindings)
         await drive.run()
         return result_of(drive)
