@@ -290,13 +290,14 @@ async def test_a_split_loop_that_waits_goes_on_when_the_signal_is_there(chaos: C
         assert len(driver.executions) == 2
 
 
-async def test_a_callback_that_is_missing_where_the_loop_is_resumed_denies(journal: Journal) -> None:
-    """The recorded spec wins: the loop was begun with a judge, so it asks for one."""
+async def test_a_loop_that_was_begun_with_a_callback_is_not_resumed_without_one(journal: Journal) -> None:
+    """The recorded spec wins, and it counts on a judge: nobody else may decide in its place."""
     memory = MemoryJournal()
     answers = (call("pay", {"amount": 1}), "ok")
     finished = await Agent(Script(*answers), tools=[pay], approval=lambda _, __: True).run(
         "go", journal=memory
     )
     await journal.append(finished.loop_id, (await finished.events())[:2], 0)
-    result = await Agent(Script(*answers), tools=[pay]).resume(finished.loop_id, journal)
-    assert "no approval callback is bound" in results_of(result)[0].text
+    with pytest.raises(UserError, match="an approval callback"):
+        await Agent(Script(*answers), tools=[pay]).resume(finished.loop_id, journal)
+    assert len(await journal.read(finished.loop_id)) == 2, "nothing was written"
