@@ -264,7 +264,7 @@ def from_outside(draw: st.DrawFn, world: World) -> Event:
     if kind == 3:
         return Resumed(now, VERSION, state.epoch + draw(st.integers(0, 1)))
     if kind == 4:
-        return TimePassed(now)
+        return TimePassed(now + draw(st.sampled_from([0.0, 100.0])))
     if kind == 5:
         return StageMoved(now, draw(st.sampled_from(Stage)))
     if kind == 6:

@@ -35,7 +35,8 @@ class OutputSpec(Struct, frozen=True, omit_defaults=True):
     """What counts as an answer.
 
     `checked` says that an answer must be settled (parsed or validated by code) before it counts;
-    plain text without validators is not. `outer_key` is set where the type is no object and was wrapped.
+    plain text without validators is not. `validated` says that validators have a say in that.
+    `outer_key` is set where the type is no object and was wrapped.
     """
 
     mode: OutputMode = OutputMode.TEXT
@@ -44,6 +45,7 @@ class OutputSpec(Struct, frozen=True, omit_defaults=True):
     tools: tuple[ToolDefinition, ...] = ()
     allows_text: bool = True
     checked: bool = False
+    validated: bool = False
     outer_key: str | None = None
     name: str = ""
     description: str = ""

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 from typing_extensions import Unpack
 
@@ -33,6 +33,7 @@ from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import start
 from flyball.orchestrate.options import RunOptions, check_options
+from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runs import AgentRun, StreamedRun, result_from, result_of
@@ -447,6 +448,8 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
     if metadata is not None:
         try:
             metadata = to_json(metadata, "metadata")
+            if type(metadata) is not dict:
+                raise UserError(f"metadata= takes a dict, not {metadata!r}")
         except NotEncodable as error:
             raise UserError(str(error)) from error
     from flyball.core.correlation import Correlation
@@ -454,16 +457,12 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
     loop_id = options.get("loop_id")
     if loop_id is not None and (not loop_id or not isinstance(loop_id, str)):
         raise UserError(f"loop_id must be a text that is not empty, not {loop_id!r}")
-    return Started(
-        now,
-        VERSION,
-        loop_id or new_id(),
-        spec,
-        prompt,
-        history,
-        options.get("correlation") or Correlation(),
-        metadata,
-    )
+    correlation = options.get("correlation") or Correlation()
+    if type(correlation) is not Correlation:
+        raise UserError(f"correlation= takes a Correlation, not {correlation!r}")
+    recordable(correlation, "correlation")
+    given = cast("dict[str, Any] | None", metadata)
+    return Started(now, VERSION, loop_id or new_id(), spec, prompt, history, correlation, given)
 
 
 def prompt_message(prompt: Content | None) -> Message | None:

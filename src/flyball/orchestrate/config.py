@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, cast
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from flyball.inference.profile import profile_for
 from flyball.inference.registry import resolve_engine
 from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
 from flyball.orchestrate.output import output_spec, prompted_instructions
+from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.schema_output import SchemaOutput, as_output, reader_for
 from flyball.tool.decorator import as_tool
 from flyball.tool.protocol import Tool
@@ -64,8 +65,10 @@ class AgentConfig(Struct, frozen=True):
                 raise UserError(f"an agent has no option {name!r}; it has {', '.join(known)}")
         shaped = {name: _SHAPE[name](value) if name in _SHAPE else value for name, value in changes.items()}
         config = replace(self, **shaped)
-        if config.retries < 0:
-            raise UserError(f"retries cannot be negative: {config.retries}")
+        if type(config.retries) is not int or config.retries < 0:
+            raise UserError(f"retries is a number from 0, not {config.retries!r}")
+        if config.approval is not None and not callable(config.approval):
+            raise UserError(f"approval= takes a function, not {config.approval!r}")
         return config
 
     def for_run(self, options: Mapping[str, Any]) -> AgentConfig:
@@ -80,8 +83,8 @@ class AgentConfig(Struct, frozen=True):
         if (usage := options.get("usage_limits")) is not None:
             changes["limits"] = limits = replace(limits, usage=usage)
         if (timeout := options.get("timeout")) is not None:
-            if timeout <= 0:
-                raise UserError(f"the time-out must be positive, not {timeout!r}")
+            if not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
+                raise UserError(f"a time-out is a number of seconds, more than 0, not {timeout!r}")
             changes["limits"] = replace(limits, timeout=float(timeout))
         if (names := options.get("tools")) is not None:
             changes["tools"] = _only(self.tools, names)
@@ -129,7 +132,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         texts.append(prompted_instructions(output))
     functions = tuple([function for function in config.instructions if not isinstance(function, str)])
     specs = {name: tool.spec for name, tool in tools.items()}
-    spec = LoopSpec(
+    made = LoopSpec(
         agent=config.name,
         model=config.model if isinstance(config.model, str) else engine.model_info().name,
         instructions="\n\n".join(texts),
@@ -145,6 +148,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         judges=config.approval is not None,
         delivers=bool(config.deliveries),
     )
+    spec = recordable(made, "the agent")
     return Bindings(
         spec,
         engine,
@@ -170,10 +174,10 @@ def _same_output(one: AgentConfig, other: AgentConfig) -> bool:
 
 
 def _tools(given: Any) -> tuple[Tool, ...]:
-    if isinstance(given, Tool | str) or callable(given):
+    if isinstance(given, Tool | str) or callable(given) or not isinstance(given, Iterable | Toolset):
         raise UserError(f"tools= takes several tools, such as tools=[{_name(given)}], not one")
     tools: list[Tool] = []
-    for item in given:
+    for item in cast("Iterable[Any]", given):
         tools.extend(item.tools if isinstance(item, Toolset) else (as_tool(item),))
     return tuple(tools)
 
@@ -217,12 +221,21 @@ def _end_strategy(given: Any) -> Any:
     return given
 
 
+def _functions(option: str) -> Callable[[Any], tuple[Any, ...]]:
+    def shape(given: Any) -> tuple[Any, ...]:
+        if callable(given) or not isinstance(given, Iterable):
+            raise UserError(f"{option}= takes several functions, such as {option}=[check], not {given!r}")
+        return tuple(cast("Iterable[Any]", given))
+
+    return shape
+
+
 _SHAPE: dict[str, Any] = {
     "output": as_output,
     "tools": _tools,
     "instructions": _instructions,
     "output_mode": _mode,
     "end_strategy": _end_strategy,
-    "validators": tuple,
-    "deliveries": tuple,
+    "validators": _functions("validators"),
+    "deliveries": _functions("deliveries"),
 }

@@ -21,7 +21,7 @@ from flyball.core.events import (
     Started,
     TimePassed,
 )
-from flyball.core.messages import Retry, Role, Text
+from flyball.core.messages import Message, Retry, Role, Text
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.moves import (
     deny,
@@ -36,7 +36,7 @@ from flyball.orchestrate.moves import (
 from flyball.orchestrate.state import State
 from flyball.orchestrate.turn import pause, results_came
 
-_USER = Role.USER
+_SYSTEM, _USER = Role.SYSTEM, Role.USER
 OVER = frozenset({"deliver", "end", "done"})
 """The positions of a loop whose outcome is decided."""
 
@@ -65,7 +65,10 @@ def started(event: Started) -> State:
         tool_choice=spec.tool_choice,
     )
     if spec.instructions:
-        instruct(state, (spec.instructions,))
+        if history:
+            instruct(state, (spec.instructions,))
+        else:
+            history.append(Message(_SYSTEM, (Text(spec.instructions),)))
     if prompt is not None:
         if history and history[-1].role is _USER:
             say(state, prompt.parts)
@@ -195,7 +198,7 @@ def forked(state: State, event: Forked) -> None:
     _begin_anew(state, event.at)
     instruct(state, (event.spec.instructions,) if event.spec.instructions else ())
     if event.prompt is not None:
-        if state.turn == 1 and not over:
+        if state.turn == 0 or (state.turn == 1 and not over):
             replace_prompt(state, event.prompt)
         else:
             say(state, event.prompt.parts)

@@ -16,16 +16,18 @@ Cancelling the task that drives is not a signal: it leaves the journal as it sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from flyball.core.clock import Clock, Timer
 from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
-from flyball.core.errors import JournalConflict, LoopMismatch, LoopNotFound
+from flyball.core.errors import FlyballError, JournalConflict, LoopMismatch, LoopNotFound, UserError
 from flyball.core.events import (
     VERSION,
     Ended,
     Event,
+    Forked,
     Outcome,
     Resumed,
     SignalReceived,
@@ -34,6 +36,7 @@ from flyball.core.events import (
     ToolStarted,
 )
 from flyball.core.signals import Signal
+from flyball.core.spec import LoopSpec
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
@@ -42,7 +45,7 @@ from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.machine import fold, owed, start, take
-from flyball.orchestrate.requests import RequestParts, request_of
+from flyball.orchestrate.requests import RequestParts, request_of, request_parts
 from flyball.orchestrate.state import State
 from flyball.orchestrate.tasks import current_task
 
@@ -92,7 +95,8 @@ class Drive(Ledger):
         super().__init__(journal, state, length, clock)
         self.bindings = bindings
         self.shared = shared
-        self.parts: RequestParts = bindings.parts_for(state.spec)
+        spec = state.spec
+        self.parts: RequestParts = bindings.parts if spec is bindings.spec else request_parts(spec)
 
     # Beginning
 
@@ -138,7 +142,9 @@ class Drive(Ledger):
             raise LoopNotFound(f"there is no loop {loop_id!r} in the journal", loop_id=loop_id)
         state = fold(events, f"loop {loop_id}")
         if wanted is not None:
-            check_same(events[0], wanted)
+            check_same(events, wanted)
+        if state.at != "done":
+            check_bound(state.spec, bindings)
         drive = cls(bindings, journal, state, len(events), clock)
         if state.at != "done":
             now = clock.now()
@@ -280,13 +286,36 @@ class Drive(Ledger):
                     if name not in running:
                         running[name] = asyncio.ensure_future(self.perform(effect))
                 await asyncio.wait([wake, *running.values()], return_when=asyncio.FIRST_COMPLETED)
-                done = [running.pop(name).result() for name in list(running) if running[name].done()]
-                for event in sorted([event for event in done if event is not None], key=_when):
-                    self.take(event)
+                self._take_done(running, wanted)
+        except BaseException:
+            # What has ended by now is not thrown away, whatever it is that ends this here.
+            self._take_done(running, {})
+            if self.pending:
+                with suppress(FlyballError):  # the exception that is on its way says more
+                    await self.flush()
+            raise
         finally:
             self._wake = None
             if running:
                 await _stopped(list(running.values()))
+
+    def _take_done(
+        self, running: dict[str, asyncio.Future[Event | None]], effects: Mapping[str, Effect]
+    ) -> None:
+        """Fold what the effects that have ended gave, in the order in which they ended."""
+        events: list[Event] = []
+        for name in [name for name, task in running.items() if task.done()]:
+            task, effect = running.pop(name), effects.get(name)
+            event: Event | None = None
+            if not task.cancelled():
+                event = task.result()
+            elif isinstance(effect, Execute):
+                call = self.state.calls[effect.index]
+                event = performers.call_cancelled(call, effect.turn, effect.index, self.clock.now())
+            if event is not None:
+                events.append(event)
+        for event in sorted(events, key=_when):
+            self.take(event)
 
     def _set_timer(self, effects: list[Effect]) -> None:
         """Take the wait for the deadline out of the effects: a timer serves it, not a task."""
@@ -372,7 +401,9 @@ class Drive(Ledger):
         return taken
 
     def _time_passed(self) -> None:
-        if self.take(TimePassed(self.clock.now())):
+        # A timer's clock and ours may differ by a hair; that it fired is what counts.
+        now, deadline = self.clock.now(), self.state.deadline
+        if self.take(TimePassed(now if deadline is None or now > deadline else deadline)):
             self.stir()
 
     def stir(self) -> None:
@@ -415,22 +446,44 @@ async def _stopped(tasks: list[asyncio.Future[Any]]) -> None:
             task.exception()
 
 
-def check_same(first: Event, wanted: Started) -> None:
+def check_same(events: Sequence[Event], wanted: Started) -> None:
     """Check that a recorded loop is the one that is wanted.
 
     Raises:
         LoopMismatch: it has another prompt, history, spec or metadata.
     """
+    first = events[0]
     assert isinstance(first, Started)
-    differs = [
-        name
-        for name in ("prompt", "history", "spec", "metadata")
-        if getattr(first, name) != getattr(wanted, name)
-    ]
+    prompt, spec = first.prompt, first.spec
+    for event in events:
+        if isinstance(event, Forked):
+            prompt, spec = event.prompt or prompt, event.spec
+    recorded = {"prompt": prompt, "history": first.history, "spec": spec, "metadata": first.metadata}
+    differs = [name for name, value in recorded.items() if value != getattr(wanted, name)]
     if differs:
         raise LoopMismatch(
             f"loop {wanted.loop_id!r} exists with another {' and '.join(differs)}: "
             "choose another loop_id, or go on with the recorded one by resume()",
             loop_id=wanted.loop_id,
             differs=differs,
+        )
+
+
+def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
+    """Check that what a recorded spec counts on is bound here; a missing tool is told to the model instead.
+
+    Raises:
+        UserError: naming what is missing.
+    """
+    wanted = {
+        "prompt functions": (spec.admits, bindings.prompt_functions),
+        "output validators": (spec.output.validated, bindings.validators),
+        "deliveries": (spec.delivers, bindings.deliveries),
+        "an approval callback": (spec.judges, bindings.approval),
+    }
+    missing = [what for what, (needed, bound) in wanted.items() if needed and not bound]
+    if missing:
+        raise UserError(
+            f"the loop was begun by an agent with {' and '.join(missing)}; this one has none: "
+            "resume it with an agent that does"
         )

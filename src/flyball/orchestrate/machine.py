@@ -67,6 +67,7 @@ from flyball.core.events import (
     TurnPrepared,
     TurnSettled,
 )
+from flyball.core.messages import Role
 from flyball.core.signals import SignalType
 from flyball.core.tools import Safety
 from flyball.orchestrate import course, turn
@@ -215,6 +216,40 @@ def _accepts_call(state: State, event: ToolReturned | ToolStarted) -> bool:
     )
 
 
+def _accepts_return(state: State, event: ToolReturned) -> bool:
+    return _accepts_call(state, event) and event.result.call_id == state.calls[event.index].id
+
+
+def _accepts_answer(state: State, event: ModelAnswered) -> bool:
+    if state.at != "infer" or event.turn != state.turn or event.message.role is not Role.ASSISTANT:
+        return False
+    calls = event.message.tool_calls
+    return len(calls) < 2 or len({call.id for call in calls}) == len(calls)
+
+
+def _accepts_verdicts(state: State, event: CallsJudged) -> bool:
+    """Every call that needs it is judged, once; whoever judges cannot let one through by not naming it."""
+    if state.at != "judge" or event.turn != state.turn:
+        return False
+    judged = sorted([verdict.index for verdict in event.verdicts])
+    return event.error is not None or judged == list(turn.needs_judging(state))
+
+
+def _accepts_settling(state: State, event: TurnSettled) -> bool:
+    if state.at != "settle" or event.turn != state.turn:
+        return False
+    if event.error is not None:
+        return True
+    if not event.accepted:
+        return bool(event.feedback)
+    carried_by_call = state.outputs and state.answer is None
+    return event.index in state.outputs if carried_by_call else event.index is None
+
+
+def _is_late(state: State, at: float) -> bool:
+    return state.deadline is not None and at >= state.deadline
+
+
 def _accepts_signal(state: State, event: SignalReceived) -> bool:
     signal = event.signal
     if state.at in OVER or (signal.id and signal.id in state.signals):
@@ -233,16 +268,16 @@ def _accepts_signal(state: State, event: SignalReceived) -> bool:
 _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     Admitted: _answers("admit"),
     TurnPrepared: _answers_turn("prepare"),
-    ModelAnswered: _answers_turn("infer"),
+    ModelAnswered: _accepts_answer,
     ModelFailed: _answers_turn("infer"),
-    CallsJudged: _answers_turn("judge"),
-    TurnSettled: _answers_turn("settle"),
+    CallsJudged: _accepts_verdicts,
+    TurnSettled: _accepts_settling,
     Delivered: _answers("deliver"),
     Ended: lambda state, event: state.at == "end" and event.outcome is state.outcome,
-    ToolReturned: _accepts_call,
+    ToolReturned: _accepts_return,
     ToolStarted: lambda state, event: _accepts_call(state, event) and event.index not in state.once,
     SignalReceived: _accepts_signal,
-    TimePassed: lambda state, _: state.deadline is not None and state.at not in OVER,
+    TimePassed: lambda state, event: state.at not in OVER and _is_late(state, event.at),
     StageMoved: lambda state, event: state.at not in OVER and event.stage in _MOVABLE,
     Resumed: lambda state, event: state.at != "done" and event.epoch == state.epoch + 1,
     Reopened: lambda state, _: state.at == "done" and state.outcome is not Outcome.SUCCESS,

@@ -54,7 +54,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Check that a run was given no option that there is none of: a slip must not be taken for silence.
+    """Check that a run was given no option that there is none of, and no journal that is none.
 
     Raises:
         UserError: naming it, and the one that was perhaps meant.
@@ -67,3 +67,10 @@ def check_options(options: Mapping[str, Any]) -> None:
         meant = f": did you mean {near[0]!r}?" if near else ""
         known = ", ".join(sorted(RunOptions.__optional_keys__))
         raise UserError(f"a run has no option {unknown[0]!r}{meant or f'; it has {known}'}")
+    journal = options.get("journal")
+    if journal is not None and not isinstance(journal, Journal):
+        raise UserError(f"journal= takes a journal, such as SQLiteJournal('runs.db'), not {journal!r}")
+    for name, kind in (("limits", Limits), ("usage_limits", UsageLimits), ("settings", ModelSettings)):
+        value = options.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise UserError(f"{name}= takes {kind.__name__}(...), not {value!r}")

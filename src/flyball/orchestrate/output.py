@@ -183,14 +183,14 @@ def output_spec(
     if kind is str and mode in (None, OutputMode.TEXT):
         if not validated and grammar is None:
             return TEXT_OUTPUT
-        return OutputSpec(grammar=grammar, checked=validated)
+        return OutputSpec(grammar=grammar, checked=validated, validated=validated)
     mode = mode or (OutputMode.GRAMMAR if grammar is not None else default_mode)
     if mode is OutputMode.TEXT:
         raise UserError(
             f"output mode 'text' gives a str, not a {kind!r}: leave the mode out or choose another"
         )
     if mode is OutputMode.GRAMMAR and kind is str:
-        return OutputSpec(mode=mode, grammar=grammar, checked=validated)
+        return OutputSpec(mode=mode, grammar=grammar, checked=validated, validated=validated)
     schema = json_schema(kind)
     outer: str | None = None
     if schema.get("type") != "object" and "properties" not in schema:
@@ -199,7 +199,7 @@ def output_spec(
     description = str(schema.get("description") or "")
     if mode is not OutputMode.TOOL:
         return OutputSpec(
-            mode=mode, schema=schema, grammar=grammar, checked=True, outer_key=outer,
+            mode=mode, schema=schema, grammar=grammar, checked=True, validated=validated, outer_key=outer,
             name=name, description=description, strict=strict, repair=repair,
         )  # fmt: skip
     about = (
@@ -207,7 +207,7 @@ def output_spec(
     )
     definition = ToolDefinition(tool_name, schema, about, ToolKind.OUTPUT, strict=strict, outer_key=outer)
     return OutputSpec(
-        mode=mode, tools=(definition,), allows_text=False, checked=True, outer_key=outer,
+        mode=mode, tools=(definition,), allows_text=False, checked=True, validated=validated, outer_key=outer,
         name=name, repair=repair,
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ from flyball.core.errors import (
     EngineError,
     FlyballError,
     RuleFailed,
+    ToolExecutionFailed,
     ToolUnavailable,
     UserError,
 )
@@ -115,6 +116,13 @@ async def call_tool(  # noqa: PLR0917 - on the hot path, positional is cheaper
         result = await execute(tool, call, None if facts is None else RunContext(deps, facts))
     ended = now()
     return ToolReturned(ended, turn, index, result, ended - began)
+
+
+def call_cancelled(call: ToolCall, turn: int, index: int, at: float) -> ToolReturned:
+    """The event of a call whose tool cancelled the task that it ran in."""
+    error = f"{call.name} cancelled itself"
+    result = ToolResult(call.id, call.name, error=error, metadata={"code": ToolExecutionFailed.code})
+    return ToolReturned(at, turn, index, result)
 
 
 # The loop's own side

@@ -15,10 +15,11 @@ from flyball.orchestrate.state import State
 class RequestParts(Struct, frozen=True):
     """What is the same in all requests of a spec, worked out once."""
 
-    spec: LoopSpec
     tools: tuple[ToolDefinition, ...]
     output: OutputObject | None
     settings: ModelSettings
+    grammar: str | None
+    allows_text: bool
 
 
 def request_parts(spec: LoopSpec) -> RequestParts:
@@ -26,12 +27,13 @@ def request_parts(spec: LoopSpec) -> RequestParts:
     output = spec.output
     structured = output.mode in (OutputMode.NATIVE, OutputMode.GRAMMAR) and output.schema is not None
     return RequestParts(
-        spec,
         tuple([tool.definition for tool in spec.tools.values()]) + output.tools,
         OutputObject(output.schema or {}, output.name or "output", output.description, output.strict)
         if structured
         else None,
         spec.settings,
+        output.grammar,
+        output.allows_text,
     )
 
 
@@ -41,14 +43,13 @@ def request_of(state: State, effect: Infer, parts: RequestParts) -> Request:
     if state.offered is not None:
         offered = {*state.offered, *(definition.name for definition in state.spec.output.tools)}
         tools = tuple([definition for definition in tools if definition.name in offered])
-    output = state.spec.output
     return Request(
         tuple(state.history),
         tools,
         parts.settings,
         state.tool_choice,
         parts.output,
-        output.grammar,
-        output.allows_text,
+        parts.grammar,
+        parts.allows_text,
         effect.id,
     )

@@ -7,10 +7,14 @@ and the notes are recorded with the answer.
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 from msgspec.structs import replace
 
-from flyball.core.encodable import clean_text
-from flyball.core.messages import Audio, Image, Message, Part, Role, Text, Thinking, ToolCall
+from flyball.core.encodable import NotEncodable, clean_text, to_json
+from flyball.core.messages import Audio, FinishReason, Image, Message, Part, Role, Text, Thinking, ToolCall
+from flyball.core.usage import Usage
 
 _ASSISTANT = Role.ASSISTANT
 
@@ -18,7 +22,7 @@ _ASSISTANT = Role.ASSISTANT
 def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
     """The message made sound, and notes on what that took. An already sound message comes back as it is."""
     parts = message.parts
-    if message.role is _ASSISTANT:
+    if message.role is _ASSISTANT and _has_sound_envelope(message):
         if len(parts) == 1:
             # The common cases cost no allocation.
             part = parts[0]
@@ -30,6 +34,7 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
         elif not parts:
             return message, ()
     notes: list[str] = []
+    message = _with_sound_envelope(message, notes)
     if message.role is not _ASSISTANT:
         notes.append(f"the answer came with the role {message.role.value!r}")
     seen: dict[str, int] = {}
@@ -45,6 +50,59 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
         else:
             notes.append(f"a {type(part).__name__} part was left out: an answer cannot carry it")
     return replace(message, role=_ASSISTANT, parts=tuple(made)), tuple(notes)
+
+
+def _has_sound_envelope(message: Message) -> bool:
+    """Whether what stands around the parts is of the types that a journal can read back."""
+    reason, usage, model = message.finish_reason, message.usage, message.model
+    return (
+        (reason is None or type(reason) is FinishReason)
+        and (usage is None or (type(usage) is Usage and _has_sound_counts(usage)))
+        and (model is None or (type(model) is str and model.isascii()))
+        and message.extra is None
+        and message.name is None
+    )
+
+
+def _has_sound_counts(usage: Usage) -> bool:
+    try:
+        counts = (
+            usage.input_tokens
+            + usage.output_tokens
+            + usage.reasoning_tokens
+            + usage.cache_read_tokens
+            + usage.cache_write_tokens
+            + usage.context_tokens
+            + usage.context_window
+        )
+    except TypeError:
+        return False
+    return type(counts) is int and usage.details is None and type(usage.tokens_per_second) is float
+
+
+def _with_sound_envelope(message: Message, notes: list[str]) -> Message:
+    """The message with what is not of its type left out: better without than with what cannot be read."""
+    changes: dict[str, Any] = {}
+    for name, kind in _ENVELOPE.items():
+        value = getattr(message, name)
+        if value is None:
+            continue
+        try:
+            changes[name] = msgspec.convert(to_json(value), kind)
+        except (NotEncodable, msgspec.ValidationError) as error:
+            changes[name] = None
+            notes.append(f"the answer's {name} was left out: {error}")
+    return replace(message, **changes)
+
+
+_ENVELOPE: dict[str, Any] = {
+    "finish_reason": FinishReason,
+    "usage": Usage,
+    "model": str,
+    "name": str,
+    "timestamp": float,
+    "extra": dict[str, Any],
+}
 
 
 def _is_ascii(call: ToolCall) -> bool:

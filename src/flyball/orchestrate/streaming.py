@@ -7,6 +7,7 @@ deadline ends a stream that is owed no longer, whether the reader waits in it or
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Literal, overload
 
@@ -17,6 +18,8 @@ from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.performers import is_cancelled, model_answered, model_failed
 from flyball.orchestrate.requests import request_of
 from flyball.orchestrate.tasks import current_task
+
+_log = logging.getLogger("flyball.stream")
 
 
 @overload
@@ -97,11 +100,19 @@ def is_running(reading: AsyncGenerator[Any]) -> bool:
 
 
 def _partial(assembler: Assembler) -> Message | None:
-    message = assembler.message()
+    try:
+        message = assembler.message()
+    except Exception:  # the pieces are no text: there is nothing to show
+        return None
     return message if message.parts else None
 
 
 async def _close(source: AsyncIterator[StreamEvent]) -> None:
     close = getattr(source, "aclose", None)
-    if close is not None:
+    if close is None:
+        return
+    try:
         await close()
+    except Exception:
+        # The answer stands, or nobody wants it any more: how the connection ends changes neither.
+        _log.debug("an engine's stream could not be closed", exc_info=True)

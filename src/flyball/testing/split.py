@@ -162,7 +162,7 @@ class _World:
             await self._journal.append(started.loop_id, (started,), 0)
         except JournalConflict:
             events = await self._journal.read(started.loop_id)
-            check_same(events[0], started)
+            check_same(events, started)
 
     async def settle_down(self) -> State:
         """Deliver messages until none are left and nothing but waiting is owed."""

@@ -17,13 +17,14 @@ from flyball.core.correlation import Correlation
 from flyball.core.effects import Infer
 from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
 from flyball.core.messages import FinishReason, ResultKind, ToolCall
+from flyball.core.spec import LoopSpec
 from flyball.core.usage import Usage
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.correlation import event_correlation, loop_correlation
 from flyball.orchestrate.lifecycle import Phase
 from flyball.orchestrate.lifecycle.execution import course
 from flyball.orchestrate.projections.tool_calls import arguments_of, calls_to_run, code_of
-from flyball.orchestrate.requests import RequestParts, request_of, request_parts
+from flyball.orchestrate.requests import request_of, request_parts
 
 
 class _TimelineEvent(Struct, frozen=True, kw_only=True, tag_field="event"):
@@ -100,7 +101,8 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
     """What each event tells, the cause before the effect. Times never go back, though a clock may have."""
     now = 0.0
     calls: tuple[ToolCall, ...] = ()
-    parts: RequestParts | None = None
+    spec = LoopSpec()
+    parts = request_parts(spec)
     request: Request | None = None
     owed_since = called_at = 0.0
     for moves, event, state in course(events):
@@ -125,8 +127,9 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
                 reason=move.reason,
             )
         if state.at == "infer":
-            if parts is None or parts.spec is not state.spec:
-                parts = request_parts(state.spec)
+            if state.spec is not spec:
+                spec = state.spec
+                parts = request_parts(spec)
             request, owed_since = request_of(state, Infer("", state.turn), parts), now
 
 
