@@ -21,8 +21,15 @@ _ASSISTANT = Role.ASSISTANT
 
 def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
     """The message made sound, and notes on what that took. An already sound message comes back as it is."""
-    parts = message.parts
-    if message.role is _ASSISTANT and _has_sound_envelope(message):
+    parts, usage, reason, model = message.parts, message.usage, message.finish_reason, message.model
+    if (
+        message.role is _ASSISTANT
+        and (reason is None or type(reason) is FinishReason)
+        and (model is None or (type(model) is str and model.isascii()))
+        and (usage is None or (type(usage) is Usage and type(_counts(usage)) is int))
+        and message.extra is None
+        and message.name is None
+    ):
         if len(parts) == 1:
             # The common cases cost no allocation.
             part = parts[0]
@@ -52,32 +59,19 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
     return replace(message, role=_ASSISTANT, parts=tuple(made)), tuple(notes)
 
 
-def _has_sound_envelope(message: Message) -> bool:
-    """Whether what stands around the parts is of the types that a journal can read back."""
-    reason, usage, model = message.finish_reason, message.usage, message.model
+def _counts(usage: Usage) -> object:
+    """All its numbers in one: an int only if all are of their types. Raises where they cannot be added."""
+    if usage.details is not None or type(usage.tokens_per_second) is not float:
+        return None
     return (
-        (reason is None or type(reason) is FinishReason)
-        and (usage is None or (type(usage) is Usage and _has_sound_counts(usage)))
-        and (model is None or (type(model) is str and model.isascii()))
-        and message.extra is None
-        and message.name is None
+        usage.input_tokens
+        + usage.output_tokens
+        + usage.reasoning_tokens
+        + usage.cache_read_tokens
+        + usage.cache_write_tokens
+        + usage.context_tokens
+        + usage.context_window
     )
-
-
-def _has_sound_counts(usage: Usage) -> bool:
-    try:
-        counts = (
-            usage.input_tokens
-            + usage.output_tokens
-            + usage.reasoning_tokens
-            + usage.cache_read_tokens
-            + usage.cache_write_tokens
-            + usage.context_tokens
-            + usage.context_window
-        )
-    except TypeError:
-        return False
-    return type(counts) is int and usage.details is None and type(usage.tokens_per_second) is float
 
 
 def _with_sound_envelope(message: Message, notes: list[str]) -> Message:
