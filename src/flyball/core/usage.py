@@ -50,10 +50,27 @@ class RunUsage(Usage, frozen=True, omit_defaults=True):
     tool_calls: int = 0
 
     def add_request(self, usage: Usage | None) -> RunUsage:
-        """The usage after one more model call (`None`: the engine did not say)."""
+        """The usage after one more model call (`None`: the engine did not say).
+
+        Counts and details are summed, the window is the largest seen, the fill is that of the later call.
+        """
         if usage is None:
             return replace(self, requests=self.requests + 1)
-        return _added(self, usage, self.requests + 1, self.tool_calls)
+        window, requests = usage.context_window, self.requests + 1
+        return RunUsage(
+            self.input_tokens + usage.input_tokens,
+            self.output_tokens + usage.output_tokens,
+            self.reasoning_tokens + usage.reasoning_tokens,
+            self.cache_read_tokens + usage.cache_read_tokens,
+            self.cache_write_tokens + usage.cache_write_tokens,
+            usage.context_tokens or self.context_tokens,
+            window if window > self.context_window else self.context_window,
+            _mean_speed(self, usage, requests) if usage.tokens_per_second else self.tokens_per_second,
+            _summed(self.details, usage.details) if usage.details else self.details,
+            self.extra,
+            requests,
+            self.tool_calls,
+        )
 
     def add_tool_calls(self, count: int) -> RunUsage:
         """The usage after `count` more tool calls."""
@@ -61,26 +78,15 @@ class RunUsage(Usage, frozen=True, omit_defaults=True):
 
     def add_run(self, other: RunUsage) -> RunUsage:
         """This run's and another's together; speeds are averaged by the number of calls."""
-        return _added(self, other, self.requests + other.requests, self.tool_calls + other.tool_calls)
-
-
-def _added(run: RunUsage, other: Usage, requests: int, tool_calls: int) -> RunUsage:
-    """Counts and details are summed, the window is the largest seen, the fill is that of the later call."""
-    window = other.context_window
-    return RunUsage(
-        run.input_tokens + other.input_tokens,
-        run.output_tokens + other.output_tokens,
-        run.reasoning_tokens + other.reasoning_tokens,
-        run.cache_read_tokens + other.cache_read_tokens,
-        run.cache_write_tokens + other.cache_write_tokens,
-        other.context_tokens or run.context_tokens,
-        window if window > run.context_window else run.context_window,
-        _mean_speed(run, other, requests) if other.tokens_per_second else run.tokens_per_second,
-        _summed(run.details, other.details) if other.details else run.details,
-        run.extra,
-        requests,
-        tool_calls,
-    )
+        added = self.add_request(other)
+        return replace(
+            added,
+            requests=self.requests + other.requests,
+            tool_calls=self.tool_calls + other.tool_calls,
+            tokens_per_second=_mean_speed(self, other, self.requests + other.requests)
+            if other.tokens_per_second
+            else self.tokens_per_second,
+        )
 
 
 def _mean_speed(run: RunUsage, other: Usage, requests: int) -> float:

@@ -361,7 +361,9 @@ class Agent(Generic[DepsT, OutputT]):
 
     def _fresh(self, prompt: Content | None) -> Drive:
         """Begin a run without options: a loop of its own, in a journal of its own, which nobody waits for."""
-        bindings = self._bound({})
+        bindings = self._bindings
+        if bindings is None or _overrides.get(None) is not None:
+            bindings = self._bound({})
         if type(prompt) is str and prompt.isascii() and prompt:
             message: Message | None = Message(_USER, (Text(prompt),))
         else:

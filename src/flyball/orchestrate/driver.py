@@ -92,7 +92,13 @@ class Drive(Ledger):
         *,
         shared: bool = True,
     ) -> None:
-        super().__init__(journal, state, length, clock)
+        # Ledger's own, set here: a run makes one of these, and each call counts.
+        self.journal = journal
+        self.state = state
+        self.loop_id = state.loop_id
+        self.length = length
+        self.clock = clock
+        self.pending = []
         self.bindings = bindings
         self.shared = shared
         spec = state.spec
@@ -195,7 +201,9 @@ class Drive(Ledger):
                     raise self._failure
                 state = self.state
                 if state.at == "end":
-                    self.take(Ended(self.clock.now(), state.outcome or Outcome.FAILED, state.error))
+                    ended = Ended(self.clock.now(), state.outcome or Outcome.FAILED, state.error)
+                    if take(state, ended):
+                        self.pending.append(ended)
                 if state.at == "done":
                     # Only an end that is recorded is one: somebody may have said something first.
                     await self.flush()

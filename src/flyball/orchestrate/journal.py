@@ -58,8 +58,9 @@ class MemoryJournal:
     @classmethod
     def begun(cls, loop_id: str, first: Event) -> MemoryJournal:
         """A new journal with the first event of one loop in it."""
-        journal = cls()
-        journal._loops[loop_id] = [first]
+        journal = cls.__new__(cls)
+        journal._loops = {loop_id: [first]}
+        journal._arrival = None
         return journal
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:

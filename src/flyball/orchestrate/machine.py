@@ -223,6 +223,8 @@ def _accepts_return(state: State, event: ToolReturned) -> bool:
 def _accepts_answer(state: State, event: ModelAnswered) -> bool:
     if state.at != "infer" or event.turn != state.turn or event.message.role is not Role.ASSISTANT:
         return False
+    if len(event.message.parts) < 2:
+        return True
     calls = event.message.tool_calls
     return len(calls) < 2 or len({call.id for call in calls}) == len(calls)
 

@@ -47,7 +47,9 @@ def next_turn(state: State) -> None:
         fail(state, breach)
         return
     state.turn += 1
-    move(state, "prepare" if state.spec.prepares else "infer")
+    state.at = "prepare" if state.spec.prepares else "infer"
+    if state.pausing:
+        state.paused = True
 
 
 def ask_again(state: State, feedback: str) -> None:

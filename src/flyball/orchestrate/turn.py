@@ -24,12 +24,13 @@ from flyball.core.events import (
     CallsJudged,
     ModelAnswered,
     ModelFailed,
+    Outcome,
     ToolReturned,
     ToolStarted,
     TurnPrepared,
     TurnSettled,
 )
-from flyball.core.messages import FinishReason, Message, ResultKind, ToolCall, ToolResult
+from flyball.core.messages import FinishReason, Message, ResultKind, Text, ToolCall, ToolResult
 from flyball.orchestrate.circles import going_round
 from flyball.orchestrate.moves import (
     RAN,
@@ -38,6 +39,7 @@ from flyball.orchestrate.moves import (
     conclude,
     count_retry,
     deny,
+    end,
     fail,
     move,
     next_turn,
@@ -71,13 +73,17 @@ def model_answered(state: State, event: ModelAnswered) -> None:
     message = event.message
     state.usage = usage = state.usage.add_request(message.usage)
     state.iterations += 1
-    calls = message.tool_calls
-    if calls:
-        state.history.append(message)
-        _asked(state, calls)
-        return
+    parts = message.parts
+    if len(parts) == 1 and type(parts[0]) is Text:
+        text = parts[0].text  # the usual answer
+    else:
+        calls = message.tool_calls
+        if calls:
+            state.history.append(message)
+            _asked(state, calls)
+            return
+        text = message.text
     breach = state.spec.limits.after_answer(usage, 0)
-    text = message.text
     if text:
         state.history.append(message)
     if breach is not None:
@@ -97,7 +103,10 @@ def _answered(state: State, text: str) -> None:
         move(state, "settle")
     else:
         state.answer = text
-        conclude(state)
+        if state.feedback:
+            conclude(state)
+        else:
+            end(state, Outcome.SUCCESS)
 
 
 def _said_nothing(state: State, message: Message) -> None:
