@@ -342,8 +342,7 @@ class Drive(Ledger):
         if kind is Infer:
             request = request_of(state, effect, self.parts)  # pyright: ignore[reportArgumentType]
             return performers.infer(bindings.engine, request, state.turn, now)
-        if kind is Execute:
-            assert isinstance(effect, Execute)
+        if isinstance(effect, Execute):
             return self._execute_once(effect) if effect.once else self._execute(effect)
         deps = bindings.deps
         if isinstance(effect, Settle):

@@ -179,7 +179,7 @@ _OWED: dict[str, Callable[[State], list[Effect]]] = {
     "infer": lambda state: [Infer(f"{state.loop_id}/{state.attempt}/{state.turn}/infer/0", state.turn)],
     "judge": lambda state: [Judge(effect_id(state, "judge", 0), state.turn, turn.needs_judging(state))],
     "execute": _owed_execution,
-    "settle": lambda state: [Settle(effect_id(state, "settle", 0), state.turn)],
+    "settle": lambda state: [Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/0", state.turn)],
     "deliver": lambda state: [Deliver(effect_id(state, "deliver", 0))],
     "end": lambda state: [End(effect_id(state, "end", 0), state.outcome or Outcome.FAILED, state.error)],
     "done": lambda _: [],
@@ -204,7 +204,20 @@ def _answers_turn(position: str) -> Callable[[State, Any], bool]:
     return lambda state, event: state.at == position and event.turn == state.turn
 
 
-def _accepts_call(state: State, event: ToolReturned | ToolStarted) -> bool:
+def _accepts_return(state: State, event: ToolReturned) -> bool:
+    index = event.index
+    return (
+        state.at == "execute"
+        and event.turn == state.turn
+        and 0 <= index < len(state.results)
+        and state.results[index] is None
+        and event.result.call_id == state.calls[index].id
+        and index not in state.awaiting
+        and index not in state.outputs
+    )
+
+
+def _accepts_start(state: State, event: ToolStarted) -> bool:
     index = event.index
     return (
         state.at == "execute"
@@ -213,11 +226,8 @@ def _accepts_call(state: State, event: ToolReturned | ToolStarted) -> bool:
         and state.results[index] is None
         and index not in state.awaiting
         and index not in state.outputs
+        and index not in state.once
     )
-
-
-def _accepts_return(state: State, event: ToolReturned) -> bool:
-    return _accepts_call(state, event) and event.result.call_id == state.calls[event.index].id
 
 
 def _accepts_answer(state: State, event: ModelAnswered) -> bool:
@@ -277,7 +287,7 @@ _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     Delivered: _answers("deliver"),
     Ended: lambda state, event: state.at == "end" and event.outcome is state.outcome,
     ToolReturned: _accepts_return,
-    ToolStarted: lambda state, event: _accepts_call(state, event) and event.index not in state.once,
+    ToolStarted: _accepts_start,
     SignalReceived: _accepts_signal,
     TimePassed: lambda state, event: state.at not in OVER and _is_late(state, event.at),
     StageMoved: lambda state, event: state.at not in OVER and event.stage in _MOVABLE,

@@ -36,7 +36,14 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
             if type(part) is Text:
                 if part.text and part.text.isascii():
                     return message, ()
-            elif type(part) is ToolCall and part.id and part.name and _is_ascii(part):
+            elif (
+                type(part) is ToolCall
+                and part.id
+                and part.name
+                and part.args_json.isascii()
+                and part.id.isascii()
+                and part.name.isascii()
+            ):
                 return message, ()
         elif not parts:
             return message, ()
@@ -97,10 +104,6 @@ _ENVELOPE: dict[str, Any] = {
     "timestamp": float,
     "extra": dict[str, Any],
 }
-
-
-def _is_ascii(call: ToolCall) -> bool:
-    return call.args_json.isascii() and call.id.isascii() and call.name.isascii()
 
 
 def _sound_text(part: Text | Thinking, notes: list[str]) -> Text | Thinking:

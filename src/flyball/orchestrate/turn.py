@@ -403,7 +403,10 @@ def _accepted(state: State, event: TurnSettled) -> None:
                 result = ToolResult(call.id, call.name, text, status=ResultKind.SKIPPED)
             state.results[index] = result
             state.open -= 1
-    conclude(state)
+    if state.feedback:
+        conclude(state)
+    else:
+        end(state, Outcome.SUCCESS)
 
 
 def _refused(state: State, feedback: tuple[str, ...]) -> None:
