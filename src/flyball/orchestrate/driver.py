@@ -206,7 +206,8 @@ class Drive(Ledger):
                         self.pending.append(ended)
                 if state.at == "done":
                     # Only an end that is recorded is one: somebody may have said something first.
-                    await self.flush()
+                    if not self.flush_now():
+                        await self.flush()
                     continue
                 effects = owed(state)
                 if state.deadline is not None:
@@ -214,7 +215,7 @@ class Drive(Ledger):
                 if len(effects) != 1 or type(effects[0]) is Wait:
                     await self._together()
                 else:
-                    if (self.pending or self._busy) and not await self.flush():
+                    if (self.pending or self._busy) and not (self.flush_now() or await self.flush()):
                         continue  # something came meanwhile: ask again what is owed
                     if type(effects[0]) is Settle and not self.bindings.validators:
                         event = self._settled_by_type()

@@ -47,7 +47,10 @@ class Journal(Protocol):
 
 
 class MemoryJournal:
-    """A journal in memory: for runs that need not outlive their process, and for tests."""
+    """A journal in memory: for runs that need not outlive their process, and for tests.
+
+    It belongs to one event loop, and to its thread.
+    """
 
     __slots__ = ("_arrival", "_loops")
 
@@ -65,6 +68,10 @@ class MemoryJournal:
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
         """See `Journal.append`."""
+        return self.put(loop_id, events, expected)
+
+    def put(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
+        """`append`, at once: in memory there is nothing to wait for."""
         if not loop_id:
             raise UserError("a loop needs an id: the loop id is empty")
         loop = self._loops.get(loop_id)

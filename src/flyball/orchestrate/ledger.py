@@ -14,7 +14,7 @@ import asyncio
 from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, JournalCorrupt, LoopTakenOver
 from flyball.core.events import Event, Resumed
-from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import fold, take
 from flyball.orchestrate.state import State
 
@@ -40,6 +40,18 @@ class Ledger:
         if not take(self.state, event):
             return False
         self.pending.append(event)
+        return True
+
+    def flush_now(self) -> bool:
+        """`flush`, where the journal is in memory and nobody else is at it; False where one must wait."""
+        journal = self.journal
+        if type(journal) is not MemoryJournal or self._busy or self._unsure:
+            return False
+        try:
+            self.length = journal.put(self.loop_id, self.pending, self.length)
+        except JournalConflict:
+            return False
+        self.pending = []
         return True
 
     async def flush(self) -> bool:
