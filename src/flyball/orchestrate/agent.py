@@ -446,6 +446,9 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
     history = tuple(options.get("messages") or ())
     if history:
         check_history(history)
+        for message in history:
+            if message.usage is not None or not _is_plain(message):
+                recordable(message, "a message of the history")
     metadata = options.get("metadata")
     if metadata is not None:
         try:
@@ -484,7 +487,13 @@ def prompt_message(prompt: Content | None) -> Message | None:
     cleaned = [
         Text(clean_text(part.text), part.extra) if type(part) is Text else part for part in message.parts
     ]
-    return Message(_USER, tuple(cleaned))
+    return recordable(Message(_USER, tuple(cleaned)), "the prompt")
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether a message is nothing but text."""
+    parts = message.parts
+    return len(parts) == 1 and type(parts[0]) is Text and type(parts[0].text) is str
 
 
 def _nobody_can_approve(bindings: Bindings) -> UserError:
