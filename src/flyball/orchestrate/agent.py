@@ -443,7 +443,7 @@ def check_question(started: Started) -> None:
 
 
 def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -> Started:
-    history = tuple(options.get("messages") or ())
+    history: tuple[Message, ...] = tuple(options.get("messages") or ())
     if history:
         check_history(history)
         for message in history:
