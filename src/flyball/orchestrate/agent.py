@@ -41,6 +41,7 @@ from flyball.orchestrate.schema_output import reader_for
 
 F = TypeVar("F", bound=Callable[..., Any])
 _USER = Role.USER
+_SETTINGS, _LIMITS = ModelSettings(), Limits()
 
 _overrides: ContextVar[dict[Any, dict[str, Any]]] = ContextVar("flyball_overrides")
 """What is overridden in this context, by agent."""
@@ -63,6 +64,7 @@ class Agent(Generic[DepsT, OutputT]):
         end_strategy: `early` takes the first valid output and leaves other calls of that turn unrun;
             `exhaustive` runs them first.
         output_mode: how the output is got out of the model; by default what suits the type and the model.
+        grammar: a grammar (GBNF) that the decoder is held to, where the engine can.
         validators: functions that look at an output, change it, or ask for another by raising ModelRetry.
         approval: decides about calls to tools that need approval; without it they wait for a signal.
         deliveries: functions that must run when a loop ends, also if it is resumed after a crash.
@@ -130,9 +132,45 @@ class Agent(Generic[DepsT, OutputT]):
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
     ) -> None: ...
-    def __init__(self, model: str | Engine | None = None, **given: Any) -> None:
-        given.pop("deps_type", None)
-        self.config = AgentConfig.of(model=model, **given)
+    def __init__(
+        self,
+        model: str | Engine | None = None,
+        *,
+        output: Any = str,
+        tools: Iterable[Any] = (),
+        instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
+        name: str = "agent",
+        deps_type: type[Any] | None = None,
+        settings: ModelSettings = _SETTINGS,
+        limits: Limits = _LIMITS,
+        retries: int = 1,
+        tool_choice: ToolChoice | None = None,
+        end_strategy: Literal["early", "exhaustive"] = "early",
+        output_mode: OutputMode | str | None = None,
+        grammar: str | None = None,
+        validators: Sequence[Validator] = (),
+        approval: Approval | None = None,
+        deliveries: Sequence[Delivery] = (),
+        **unknown: Any,
+    ) -> None:
+        self.config = AgentConfig.of(
+            model=model,
+            output=output,
+            tools=tools,
+            instructions=instructions,
+            name=name,
+            settings=settings,
+            limits=limits,
+            retries=retries,
+            tool_choice=tool_choice,
+            end_strategy=end_strategy,
+            output_mode=output_mode,
+            grammar=grammar,
+            validators=validators,
+            approval=approval,
+            deliveries=deliveries,
+            **unknown,
+        )
         self._bindings: Bindings | None = None
 
     # Running
