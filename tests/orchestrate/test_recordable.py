@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -47,6 +47,10 @@ class Given:
         return ModelInfo("given")
 
 
+def first_key(value: Any) -> str | None:
+    return next(iter(cast("dict[str, Any]", value))) if isinstance(value, dict) else None
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -65,7 +69,7 @@ class Given:
         ({"approval": "yes"}, "approval="),
         ({"instructions": 3}, "instructions="),
     ],
-    ids=str,
+    ids=first_key,
 )
 async def test_an_agent_that_could_not_be_recorded_is_refused(options: dict[str, Any], told: str) -> None:
     journal = BytesJournal()
@@ -89,7 +93,7 @@ async def test_an_agent_that_could_not_be_recorded_is_refused(options: dict[str,
         ({"jurnal": None}, "did you mean 'journal'"),
         ({"messages": [Message(Role.USER, (Text(3),))]}, "history"),  # pyright: ignore[reportArgumentType]
     ],
-    ids=str,
+    ids=first_key,
 )
 async def test_a_run_that_could_not_be_recorded_is_refused(options: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told):

@@ -16,7 +16,7 @@ DepsT = TypeVar("DepsT", default=Any, contravariant=False)
 T = TypeVar("T")
 
 
-class RunFacts(Struct, frozen=True, omit_defaults=True):
+class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What a RunContext tells, as data that can travel to another process.
 
     `idempotency_key` is the same each time the same call is run, also in another process after a crash.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Correlation(Struct, frozen=True, omit_defaults=True):
+class Correlation(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """Who asked, in which trace, for which loop, at which step.
 
     A run id is the loop id. One system request may cause many model requests: those are

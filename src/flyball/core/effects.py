@@ -15,7 +15,7 @@ from flyball.core.events import Outcome
 from flyball.core.signals import SignalType
 
 
-class _Effect(Struct, frozen=True, omit_defaults=True, tag_field="effect", gc=False):
+class _Effect(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, tag_field="effect", gc=False):
     id: str
 
 

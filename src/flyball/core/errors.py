@@ -88,7 +88,7 @@ class FailureCategory(StrEnum):
     CANCELLATION = "cancellation"
 
 
-class SystemError(Struct, frozen=True, omit_defaults=True, dict=True):  # noqa: A001 - pagantic's name for it
+class SystemError(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, dict=True):  # noqa: A001 - pagantic's name for it
     """An error as data: what journals, responses and wires carry.
 
     Programs decide by `code`, `category` and `retryable`; `caused_by` tells what lay behind it.

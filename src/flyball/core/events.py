@@ -50,7 +50,7 @@ class Stage(StrEnum):
         return self in (Stage.COMPLETE, Stage.FAILED, Stage.CANCELLED)
 
 
-class _Event(Struct, frozen=True, omit_defaults=True, tag_field="event", gc=False):
+class _Event(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, tag_field="event", gc=False):
     at: float
 
 
@@ -121,7 +121,7 @@ class ModelFailed(_Event, frozen=True, tag="model_failed"):
     duration: float = 0.0
 
 
-class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
+class Verdict(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """What was decided about one call: run it (with these arguments, if they were changed), or why not."""
 
     index: int

@@ -8,7 +8,7 @@ from flyball.core.errors import FlyballError, IterationLimit, QuotaExceeded, Usa
 from flyball.core.usage import RunUsage
 
 
-class UsageLimits(Struct, frozen=True, omit_defaults=True):
+class UsageLimits(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """Soft limits: their breach raises UsageLimitExceeded."""
 
     request_limit: int | None = 50
@@ -42,7 +42,7 @@ class UsageLimits(Struct, frozen=True, omit_defaults=True):
         return _soft("tool_calls_limit", self.tool_calls_limit, usage.tool_calls + more)
 
 
-class UsageQuota(Struct, frozen=True, omit_defaults=True):
+class UsageQuota(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """Hard limits: their breach raises QuotaExceeded. 0 is unlimited."""
 
     max_requests: int = 0
@@ -60,7 +60,7 @@ class UsageQuota(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Limits(Struct, frozen=True, omit_defaults=True):
+class Limits(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """All limits of a run, each for itself.
 
     An iteration is one model call with the handling of its tool calls. `timeout` is for the whole run, in

@@ -63,7 +63,7 @@ class FinishReason(StrEnum):
         return self is FinishReason.LENGTH or self is FinishReason.CONTENT_FILTER
 
 
-class _Part(Struct, frozen=True, omit_defaults=True, tag_field="kind", gc=False):
+class _Part(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, tag_field="kind", gc=False):
     """What all parts share: unknown keys of a foreign form, kept."""
 
 
@@ -208,7 +208,7 @@ Content: TypeAlias = str | Part | Sequence["str | Part"]
 """What a user may pass as a prompt."""
 
 
-class Message(Struct, frozen=True, omit_defaults=True, gc=False):
+class Message(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """One message. An assistant's message also says which model gave it, what it used and why it stopped."""
 
     role: Role

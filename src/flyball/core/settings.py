@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 
-class ModelSettings(Struct, frozen=True, omit_defaults=True):
+class ModelSettings(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """Settings of a model call. An explicit temperature of 0.0 is kept: it asks for determinism.
 
     `options` goes to the engine untouched. A thinking budget removes the temperature, as providers demand.

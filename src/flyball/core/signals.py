@@ -30,7 +30,7 @@ class SignalType(StrEnum):
     """Try a failed loop again."""
 
 
-class Signal(Struct, frozen=True, omit_defaults=True):
+class Signal(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """One signal, with who sent it and why.
 
     `id` makes it safe to send twice. `call_id` names the tool call that is approved or rejected; without it

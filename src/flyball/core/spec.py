@@ -31,7 +31,7 @@ class OutputMode(StrEnum):
     """The schema stands in the instructions, and the text is parsed."""
 
 
-class OutputSpec(Struct, frozen=True, omit_defaults=True):
+class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What counts as an answer.
 
     `checked` says that an answer must be settled (parsed or validated by code) before it counts;
@@ -56,7 +56,7 @@ class OutputSpec(Struct, frozen=True, omit_defaults=True):
 TEXT_OUTPUT = OutputSpec()
 
 
-class LoopSpec(Struct, frozen=True, omit_defaults=True):
+class LoopSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """Everything about an agent that a loop must remember.
 
     The flags at the end say which effects are owed at all: what is not registered costs nothing.

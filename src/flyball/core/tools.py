@@ -30,7 +30,7 @@ class ToolKind(StrEnum):
     OUTPUT = "output"
 
 
-class ToolDefinition(Struct, frozen=True, omit_defaults=True):
+class ToolDefinition(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What the model is told about a tool. `parameters` is a JSON Schema."""
 
     name: str
@@ -55,7 +55,7 @@ class ToolDefinition(Struct, frozen=True, omit_defaults=True):
         return self
 
 
-class ToolSpec(Struct, frozen=True, omit_defaults=True):
+class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """A tool as a loop's spec records it: the definition and the policy around its calls."""
 
     definition: ToolDefinition
@@ -67,7 +67,7 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True):
     wants_history: bool = False
 
 
-class ToolChoice(Struct, frozen=True, omit_defaults=True):
+class ToolChoice(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """How free the model is: `auto`, `required`, `none`, or `function` with one tool's name.
 
     `auto` with a name means `function`, as gollem has it. With `auto_reset` the choice falls back to `auto`

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """The tokens of one model call, or of several added up.
 
     `input_tokens` includes cached ones; `output_tokens` includes reasoning. `context_tokens` and
@@ -43,7 +43,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.output_tokens
 
 
-class RunUsage(Usage, frozen=True, omit_defaults=True):
+class RunUsage(Usage, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What a whole run used: its model calls added up, counted, and its tool calls counted."""
 
     requests: int = 0

@@ -19,7 +19,7 @@ from flyball.inference.model_string import OPENAI_COMPATIBLE, ModelRef
 from flyball.inference.request import ModelInfo
 
 
-class Profile(Struct, frozen=True, omit_defaults=True):
+class Profile(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What a model can do.
 
     `tools`: it takes tool definitions, natively or by a protocol of its engine. `native_schema`: it can be

@@ -14,7 +14,7 @@ from flyball.core.usage import Usage
 NO_SETTINGS = ModelSettings()
 
 
-class OutputObject(Struct, frozen=True, omit_defaults=True):
+class OutputObject(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """The schema that the answer's text must follow, where the engine can enforce one."""
 
     schema: dict[str, Any]
@@ -23,7 +23,7 @@ class OutputObject(Struct, frozen=True, omit_defaults=True):
     strict: bool | None = None
 
 
-class Request(Struct, frozen=True, omit_defaults=True):
+class Request(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """One model call. It is complete and can be encoded: nothing else is needed to make it.
 
     `tools` holds the function tools and the output tools; `output` and `grammar` constrain the text;
@@ -41,7 +41,7 @@ class Request(Struct, frozen=True, omit_defaults=True):
     id: str = ""
 
 
-class Result(Struct, frozen=True, omit_defaults=True):
+class Result(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """A model's answer: the message, which carries its usage, its model's name and why it stopped."""
 
     message: Message
@@ -75,7 +75,7 @@ class Result(Struct, frozen=True, omit_defaults=True):
         return FinishReason.TOOL_CALL if self.message.tool_calls else FinishReason.STOP
 
 
-class ModelInfo(Struct, frozen=True, omit_defaults=True):
+class ModelInfo(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """Which model an engine speaks for. `context_window` 0 means unknown."""
 
     name: str

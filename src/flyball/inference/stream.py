@@ -25,7 +25,9 @@ from flyball.core.usage import Usage
 from flyball.inference.request import Result
 
 
-class _StreamEvent(Struct, frozen=True, omit_defaults=True, tag_field="stream", gc=False):
+class _StreamEvent(
+    Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, tag_field="stream", gc=False
+):
     pass
 
 
