@@ -53,6 +53,7 @@ from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec, OutputMode, OutputSpec
 from flyball.core.tools import Safety, ToolChoice, ToolDefinition, ToolKind, ToolSpec
 from flyball.core.usage import Usage
+from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.machine import accepts, apply, fold, owed, start
 from flyball.orchestrate.state import State
@@ -175,6 +176,7 @@ class World:
 
     def offer(self, event: Event) -> bool:
         """Record an event if it fits."""
+        event = told_apart(event, self.state.ids)
         if not accepts(self.state, event):
             return False
         apply(self.state, event)

@@ -21,6 +21,7 @@ from flyball.core.limits import Limits
 from flyball.core.messages import Message, Role, Text, ToolCall, ToolResult, user
 from flyball.core.spec import LoopSpec, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolKind, ToolSpec
+from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.machine import accepts, apply, start
 from flyball.orchestrate.state import State
 
@@ -99,6 +100,22 @@ def test_an_answer_is_the_assistants_and_its_calls_can_be_told_apart() -> None:
     assert not accepts(state, ModelAnswered(2.0, 1, Message(Role.USER, (Text("hello"),))))
     assert not accepts(state, answered(ToolCall("a", "look"), ToolCall("a", "look")))
     assert accepts(state, answered(ToolCall("a", "look"), ToolCall("b", "look")))
+
+
+def test_call_ids_differ_over_the_whole_history() -> None:
+    spec = LoopSpec(tools={"look": LOOK})
+    returned = ToolReturned(3.0, 1, 0, ToolResult("a", "look", "ok"))
+    state = begun(spec, answered(ToolCall("a", "look")), returned)
+    again = ModelAnswered(
+        4.0, 2, Message(Role.ASSISTANT, (Text("hm"), ToolCall("a", "look"), ToolCall("a~2", "look")))
+    )
+    assert not accepts(state, again)
+    event = told_apart(again, state.ids)
+    assert isinstance(event, ModelAnswered)
+    assert [call.id for call in event.message.tool_calls] == ["a~3", "a~2"]
+    assert event.notes == ("the call id 'a' was used before and is now 'a~3'",)
+    assert accepts(state, event)
+    assert told_apart(event, state.ids) is event
 
 
 def test_time_passes_when_it_has() -> None:

@@ -239,9 +239,9 @@ async def test_a_run_that_waits_can_be_cancelled_and_its_history_is_valid(driven
 async def test_each_turn_asks_anew(driven: Driven) -> None:
     script = Script(call("pay", {"amount": 1}, id="a"), call("pay", {"amount": 2}, id="a"), "ok")
     await driven.start(Agent(script, tools=[pay]))
-    for _ in range(2):
+    for call_id in ("a", "a~2"):
         await waiting(driven, 1)
-        assert await driven.signal("approve", call_id="a")
+        assert await driven.signal("approve", call_id=call_id)
         events, _ = await load(driven.journal, driven.loop_id)
         await driven.journal.wait(driven.loop_id, len(events))
     assert (await driven.end()).output == "ok"

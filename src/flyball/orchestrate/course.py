@@ -36,7 +36,7 @@ from flyball.orchestrate.moves import (
 from flyball.orchestrate.state import State
 from flyball.orchestrate.turn import pause, results_came
 
-_SYSTEM, _USER = Role.SYSTEM, Role.USER
+_SYSTEM, _USER, _ASSISTANT = Role.SYSTEM, Role.USER, Role.ASSISTANT
 OVER = frozenset({"deliver", "end", "done"})
 """The positions of a loop whose outcome is decided."""
 
@@ -64,6 +64,9 @@ def started(event: Started) -> State:
         event.depth,
         tool_choice=spec.tool_choice,
     )
+    if history:
+        asked = [message.tool_calls for message in history if message.role is _ASSISTANT]
+        state.ids = {call.id for calls in asked for call in calls}
     if spec.instructions:
         if history:
             instruct(state, (spec.instructions,))

@@ -39,6 +39,7 @@ from flyball.core.signals import Signal
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.facts import call_facts
@@ -233,8 +234,11 @@ class Drive(Ledger):
                             self.effect = None
                             if self.interrupted:
                                 self.is_interruption()  # it ended all the same: take the cancellation back
-                    if event is not None and take(self.state, event):
-                        self.pending.append(event)
+                    if event is not None:
+                        if state.ids:
+                            event = told_apart(event, self.state.ids)
+                        if take(self.state, event):
+                            self.pending.append(event)
                 if not to_end and self.state.at != "end":
                     return
         finally:

@@ -233,10 +233,11 @@ def _accepts_start(state: State, event: ToolStarted) -> bool:
 def _accepts_answer(state: State, event: ModelAnswered) -> bool:
     if state.at != "infer" or event.turn != state.turn or event.message.role is not Role.ASSISTANT:
         return False
-    if len(event.message.parts) < 2:
-        return True
     calls = event.message.tool_calls
-    return len(calls) < 2 or len({call.id for call in calls}) == len(calls)
+    if len(calls) < 2:
+        return not calls or calls[0].id not in state.ids
+    ids = {call.id for call in calls}
+    return len(ids) == len(calls) and ids.isdisjoint(state.ids)
 
 
 def _accepts_verdicts(state: State, event: CallsJudged) -> bool:

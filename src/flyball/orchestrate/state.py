@@ -52,6 +52,8 @@ class State(Struct):
 
     # The turn's calls
     calls: tuple[ToolCall, ...] = ()
+    ids: set[str] = set()
+    """The ids of all calls in the history."""
     results: list[ToolResult | None] = []
     open: int = 0
     """How many calls have no result yet."""

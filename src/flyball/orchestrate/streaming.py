@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 from flyball.core.errors import UserError
 from flyball.core.messages import Message
 from flyball.inference.stream import Assembler, StreamEvent, TextDelta
+from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.performers import is_cancelled, model_answered, model_failed
 from flyball.orchestrate.requests import request_of
@@ -76,7 +77,8 @@ async def stream(
                     task = drive.task
                 drive.task = task
             else:
-                drive.take(model_answered(assembler.result(), effect.turn, began, now()))
+                answer = model_answered(assembler.result(), effect.turn, began, now())
+                drive.take(told_apart(answer, drive.state.ids))
         except asyncio.CancelledError as error:
             if not drive.is_interruption():
                 if is_cancelled():

@@ -79,6 +79,7 @@ def model_answered(state: State, event: ModelAnswered) -> None:
     else:
         calls = message.tool_calls
         if calls:
+            state.ids.update([call.id for call in calls])
             state.history.append(message)
             _asked(state, calls)
             return

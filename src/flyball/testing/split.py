@@ -21,6 +21,7 @@ from flyball.core.events import Ended, Event, Outcome, SignalReceived, Started, 
 from flyball.core.signals import Signal
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.commands import (
     ExecuteCommand,
     InferCommand,
@@ -216,8 +217,9 @@ class _World:
 
     async def _report(self, report: Report) -> None:
         state, length = await self._load()
-        if accepts(state, report.event):
-            await self._append(report.event, length)
+        event = told_apart(report.event, state.ids)
+        if accepts(state, event):
+            await self._append(event, length)
             self._driver.maybe_crash()
         await self._pump()
 
