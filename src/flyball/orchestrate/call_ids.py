@@ -16,13 +16,17 @@ from flyball.core.messages import Part, ToolCall
 
 def told_apart(event: Event, used: AbstractSet[str]) -> Event:
     """The event, with other ids for calls whose ids are used already; it notes which."""
-    if type(event) is not ModelAnswered or used.isdisjoint([call.id for call in event.message.tool_calls]):
+    if type(event) is not ModelAnswered:
         return event
-    message = event.message
+    message, parts = event.message, event.message.parts
+    if len(parts) == 1 and (type(parts[0]) is not ToolCall or parts[0].id not in used):
+        return event  # the usual answer
+    if used.isdisjoint([call.id for call in message.tool_calls]):
+        return event
     taken = {*used, *(call.id for call in message.tool_calls)}
     notes: list[str] = list(event.notes)
-    parts: list[Part] = []
-    for part in message.parts:
+    made: list[Part] = []
+    for part in parts:
         if type(part) is ToolCall and part.id in used:
             number = event.turn
             while f"{part.id}~{number}" in taken:
@@ -30,7 +34,7 @@ def told_apart(event: Event, used: AbstractSet[str]) -> Event:
             identifier = f"{part.id}~{number}"
             taken.add(identifier)
             notes.append(f"the call id {part.id!r} was used before and is now {identifier!r}")
-            parts.append(replace(part, id=identifier))
+            made.append(replace(part, id=identifier))
         else:
-            parts.append(part)
-    return replace(event, message=replace(message, parts=tuple(parts)), notes=tuple(notes))
+            made.append(part)
+    return replace(event, message=replace(message, parts=tuple(made)), notes=tuple(notes))

@@ -28,6 +28,7 @@ from flyball.core.events import (
     Ended,
     Event,
     Forked,
+    ModelAnswered,
     Outcome,
     Resumed,
     SignalReceived,
@@ -235,7 +236,7 @@ class Drive(Ledger):
                             if self.interrupted:
                                 self.is_interruption()  # it ended all the same: take the cancellation back
                     if event is not None:
-                        if state.ids:
+                        if state.ids and type(event) is ModelAnswered:
                             event = told_apart(event, self.state.ids)
                         if take(self.state, event):
                             self.pending.append(event)

@@ -67,7 +67,7 @@ from flyball.core.events import (
     TurnPrepared,
     TurnSettled,
 )
-from flyball.core.messages import Role
+from flyball.core.messages import Role, ToolCall
 from flyball.core.signals import SignalType
 from flyball.core.tools import Safety
 from flyball.orchestrate import course, turn
@@ -233,11 +233,11 @@ def _accepts_start(state: State, event: ToolStarted) -> bool:
 def _accepts_answer(state: State, event: ModelAnswered) -> bool:
     if state.at != "infer" or event.turn != state.turn or event.message.role is not Role.ASSISTANT:
         return False
-    calls = event.message.tool_calls
-    if len(calls) < 2:
-        return not calls or calls[0].id not in state.ids
-    ids = {call.id for call in calls}
-    return len(ids) == len(calls) and ids.isdisjoint(state.ids)
+    parts = event.message.parts
+    if len(parts) == 1:
+        return type(parts[0]) is not ToolCall or parts[0].id not in state.ids
+    ids = [call.id for call in event.message.tool_calls]
+    return len(set(ids)) == len(ids) and state.ids.isdisjoint(ids)
 
 
 def _accepts_verdicts(state: State, event: CallsJudged) -> bool:

@@ -79,7 +79,10 @@ def model_answered(state: State, event: ModelAnswered) -> None:
     else:
         calls = message.tool_calls
         if calls:
-            state.ids.update([call.id for call in calls])
+            if len(calls) == 1:
+                state.ids.add(calls[0].id)
+            else:
+                state.ids.update([call.id for call in calls])
             state.history.append(message)
             _asked(state, calls)
             return
