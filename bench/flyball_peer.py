@@ -58,6 +58,15 @@ class ReportEngine(ToolEngine):
         return Result(Message(_ASSISTANT, (Text(c.REPORT_JSON),), usage=Usage(20, 500)))
 
 
+class ReportByToolEngine(ToolEngine):
+    """Answers with the report as the arguments of the output tool."""
+
+    async def infer(self, request: Request) -> Result:
+        await c.model_called(request.messages)
+        call = ToolCall("call_0", request.tools[-1].name, c.REPORT_JSON)
+        return Result(Message(_ASSISTANT, (call,), usage=Usage(20, 500)))
+
+
 class DeltaEngine(ToolEngine):
     """Answers in many small pieces; or, where it is not streamed, with the same text whole."""
 
@@ -88,6 +97,7 @@ class Peer:
         self._tools = Agent(ToolEngine(turns), instructions=c.SYSTEM, tools=[add], limits=limits)
         self._timed = Agent(ToolEngine(turns), instructions=c.SYSTEM, tools=[timed], limits=limits)
         self._report = Agent(ReportEngine(0), instructions=c.SYSTEM, output=c.Report, output_mode="native")
+        self._report_by_tool = Agent(ReportByToolEngine(0), instructions=c.SYSTEM, output=c.Report)
         self._stream = Agent(DeltaEngine(deltas), instructions=c.SYSTEM)
 
     async def text(self) -> str:
@@ -108,6 +118,11 @@ class Peer:
     async def structured(self) -> c.Report:
         self.result = None  # the run before is let go first, as the floor lets go of its own
         self.result = result = await self._report.run(c.PROMPT)
+        return result.output
+
+    async def structured_by_tool(self) -> c.Report:
+        self.result = None  # the run before is let go first, as the floor lets go of its own
+        self.result = result = await self._report_by_tool.run(c.PROMPT)
         return result.output
 
     async def stream(self) -> int:

@@ -28,6 +28,7 @@ ROWS: tuple[Row, ...] = (
     Row("W2", "ten tool turns", 5, "runs:w2", 3),
     Row("W2t", "ten tool turns, a time-out on each", 7, "runs:w2t", 3),
     Row("W3", "typed output, 6 fields, 20 objects", 2.5, "runs:w3", 3),
+    Row("W3t", "the same through the output tool", 2.5, "runs:w3t", 3),
     Row("W4", "stream of 1,000 deltas", 5, "runs:w4", 3),
     Row("W5", "1,000 three-tool runs at once", None, "runs:w5", 3),
     Row("W5-mem", "  their memory, as Python counts it", 2.5, "memory:traced"),

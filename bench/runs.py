@@ -74,18 +74,20 @@ def calls_made() -> int:
     return c.calls  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
+_TYPED = Workload(
+    attrgetter("structured"),
+    c.REPORT,
+    Expected(c.REPORT, {**events_of_run(), "TurnSettled": 1}, kind=c.Report),
+    floor_says=False,
+)
 _TEN = Workload(attrgetter("tools"), c.ANSWER, tool_proof(c.TURNS), c.TURNS, seen=2 + 2 * c.TURNS)
 
 WORKLOADS: Mapping[str, Workload] = {
     "W1": Workload(attrgetter("text"), c.ANSWER, tool_proof(0)),
     "W2": _TEN,
     "W2t": _TEN._replace(ask=attrgetter("tools_timeout"), ask_floor=attrgetter("tools")),
-    "W3": Workload(
-        attrgetter("structured"),
-        c.REPORT,
-        Expected(c.REPORT, {**events_of_run(), "TurnSettled": 1}, kind=c.Report),
-        floor_says=False,
-    ),
+    "W3": _TYPED,
+    "W3t": _TYPED._replace(ask=attrgetter("structured_by_tool"), ask_floor=attrgetter("structured")),
     "W4": Workload(attrgetter("stream"), c.N_DELTAS, Expected(c.STREAMED, events_of_run()), floor_says=False),
     "W5": Workload(
         crowd, [c.ANSWER] * CROWD, tool_proof(CROWD_TURNS), CROWD_TURNS, CROWD, 2 + 2 * CROWD_TURNS
@@ -118,7 +120,7 @@ async def measure(name: str, effort: Effort) -> Figures:
     return Figures(times[0].ns, times[1].ns)
 
 
-w1, w2, w2t, w3, w4, w5, w6 = [partial(measure, name) for name in WORKLOADS]
+w1, w2, w2t, w3, w3t, w4, w5, w6 = [partial(measure, name) for name in WORKLOADS]
 
 
 async def check_answer(call: Call, workload: Workload, seen: int) -> None:

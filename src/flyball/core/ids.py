@@ -10,14 +10,16 @@ import os
 from random import Random
 from time import time_ns
 
-_VERSION = 0x7 << 76
+_VERSION = 0x7 << 12
 _VARIANT = 0b10 << 62
+_COUNTER = (1 << 61) - 1
+"""The topmost of the 62 bits after the variant stays clear, so that counting up has room."""
 
 
 class IdSource:
     """Makes ids, each greater than the one before, also when the clock stands still or goes back."""
 
-    __slots__ = ("_milliseconds", "_random", "_value")
+    __slots__ = ("_head", "_milliseconds", "_random", "_tail")
 
     def __init__(self) -> None:
         self.reseed()
@@ -27,17 +29,18 @@ class IdSource:
         milliseconds = time_ns() // 1_000_000
         if milliseconds > self._milliseconds:
             self._milliseconds = milliseconds
-            # The topmost of the 62 bits after the variant stays clear, so that counting up has room.
-            tail = self._random.getrandbits(12) << 64 | _VARIANT | self._random.getrandbits(61)
-            self._value = value = milliseconds << 80 | _VERSION | tail
+            bits = self._random.getrandbits(12 + 61)
+            self._head = f"{milliseconds << 16 | _VERSION | bits >> 61:016x}"
+            self._tail = _VARIANT | bits & _COUNTER
         else:
-            self._value = value = self._value + 1
-        return value.to_bytes(16, "big").hex()
+            self._tail += 1
+        return f"{self._head}{self._tail:016x}"
 
     def reseed(self) -> None:
         """Take fresh randomness: a forked child would otherwise make its parent's ids."""
         self._random = Random(os.urandom(16))
-        self._milliseconds = self._value = 0
+        self._milliseconds = self._tail = 0
+        self._head = ""
 
 
 new_id = IdSource()

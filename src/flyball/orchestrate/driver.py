@@ -28,7 +28,6 @@ from flyball.core.events import (
     Ended,
     Event,
     Forked,
-    ModelAnswered,
     Outcome,
     Resumed,
     SignalReceived,
@@ -40,7 +39,6 @@ from flyball.core.signals import Signal
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
-from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.facts import call_facts
@@ -171,7 +169,8 @@ class Drive(Ledger):
 
     def run(self) -> Coroutine[Any, Any, None]:
         """Run to the end."""
-        self.enter()
+        if self.shared or self.state.deadline is not None:
+            self.enter()  # else nobody can reach the run, and nothing interrupts it
         return self.advance(to_end=True)
 
     def enter(self) -> None:
@@ -202,6 +201,11 @@ class Drive(Ledger):
                 if self._failure is not None:
                     raise self._failure
                 state = self.state
+                if state.at == "settle" and not (state.paused or self.bindings.validators):
+                    # The type alone has a say. It touches nothing: what led here is flushed with its verdict.
+                    self.take(self._settled_by_type())
+                    if not to_end and state.at != "end":
+                        return
                 if state.at == "end":
                     ended = Ended(self.clock.now(), state.outcome or Outcome.FAILED, state.error)
                     if take(state, ended):
@@ -219,27 +223,21 @@ class Drive(Ledger):
                 else:
                     if (self.pending or self._busy) and not (self.flush_now() or await self.flush()):
                         continue  # something came meanwhile: ask again what is owed
-                    if type(effects[0]) is Settle and not self.bindings.validators:
-                        event = self._settled_by_type()
-                    else:
-                        self.effect = effects[0]
-                        if self.shared:
-                            self.look_out()
-                        try:
-                            event = await self.perform(effects[0])
-                        except asyncio.CancelledError:
-                            if not self.is_interruption():
-                                raise
-                            event = None
-                        finally:
-                            self.effect = None
-                            if self.interrupted:
-                                self.is_interruption()  # it ended all the same: take the cancellation back
+                    self.effect = effects[0]
+                    if self.shared:
+                        self.look_out()
+                    try:
+                        event = await self.perform(effects[0])
+                    except asyncio.CancelledError:
+                        if not self.is_interruption():
+                            raise
+                        event = None
+                    finally:
+                        self.effect = None
+                        if self.interrupted:
+                            self.is_interruption()  # it ended all the same: take the cancellation back
                     if event is not None:
-                        if state.ids and type(event) is ModelAnswered:
-                            event = told_apart(event, self.state.ids)
-                        if take(self.state, event):
-                            self.pending.append(event)
+                        self.take(event)
                 if not to_end and self.state.at != "end":
                     return
         finally:

@@ -14,6 +14,7 @@ import asyncio
 from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, JournalCorrupt, LoopTakenOver
 from flyball.core.events import Event, Resumed
+from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import fold, take
 from flyball.orchestrate.state import State
@@ -36,9 +37,11 @@ class Ledger:
         self.pending: list[Event] = []
 
     def take(self, event: Event) -> bool:
-        """Fold an event, if it fits here; `flush` makes it durable."""
+        """Fold an event, if it fits here, perhaps with other call ids; `flush` makes it durable."""
         if not take(self.state, event):
-            return False
+            event = told_apart(event, self.state.ids)
+            if not take(self.state, event):
+                return False
         self.pending.append(event)
         return True
 
@@ -51,7 +54,7 @@ class Ledger:
             self.length = journal.put(self.loop_id, self.pending, self.length)
         except JournalConflict:
             return False
-        self.pending = []
+        self.pending.clear()
         return True
 
     async def flush(self) -> bool:

@@ -160,6 +160,8 @@ def _owed_execution(state: State) -> list[Effect]:
     """Calls that may run together, or the next one that must run alone; approvals are waited for beside."""
     tools, calls, number = state.spec.tools, state.calls, state.turn
     start = f"{state.loop_id}/{state.attempt}/{number}/execute/"
+    if len(calls) == 1 and not state.awaiting and not state.pausing:  # the usual turn
+        return [Execute(f"{start}0", number, 0, tools[calls[0].name].safety is _AT_MOST_ONCE)]
     effects: list[Effect] = [
         Execute(f"{start}{index}", number, index, tools[calls[index].name].safety is _AT_MOST_ONCE)
         for index in turn.runnable(state)

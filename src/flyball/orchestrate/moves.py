@@ -120,11 +120,18 @@ def answer_open_calls(state: State, text: str) -> None:
     """Answer the turn's calls that have no result, and move them all into the history."""
     if not state.calls or state.history[-1].role is not _ASSISTANT:
         return
-    results = [result or _unfinished(state, index, text) for index, result in enumerate(state.results)]
-    state.results = list(results)
-    state.open = 0
-    ran = [n for n, result in enumerate(results) if result.status in RAN and n not in state.outputs]
-    close_calls(state, len(ran))
+    if state.open:
+        state.results = [
+            result or _unfinished(state, index, text) for index, result in enumerate(state.results)
+        ]
+        state.open = 0
+    close_calls(state, 0 if len(state.outputs) == len(state.calls) else _how_many_ran(state))
+
+
+def _how_many_ran(state: State) -> int:
+    """How many of the turn's calls, which are all answered, ran; those that carry the output do not count."""
+    ran = [index for index, result in enumerate(state.results) if result and result.status in RAN]
+    return len([index for index in ran if index not in state.outputs])
 
 
 def deny(state: State, index: int, reason: str) -> None:

@@ -227,6 +227,8 @@ def _candidates(state: State) -> list[tuple[int | None, str]]:
         return [(None, state.answer)]
     if not state.outputs:
         return [(None, state.history[-1].text)]
+    if len(state.outputs) == 1:
+        return [(state.outputs[0], state.calls[state.outputs[0]].args_json)]
     return [(index, state.calls[index].args_json) for index in state.outputs]
 
 

@@ -14,7 +14,6 @@ from typing import Any, Literal, overload
 from flyball.core.errors import UserError
 from flyball.core.messages import Message
 from flyball.inference.stream import Assembler, StreamEvent, TextDelta
-from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.performers import is_cancelled, model_answered, model_failed
 from flyball.orchestrate.requests import request_of
@@ -78,7 +77,7 @@ async def stream(
                 drive.task = task
             else:
                 answer = model_answered(assembler.result(), effect.turn, began, now())
-                drive.take(told_apart(answer, drive.state.ids))
+                drive.take(answer)
         except asyncio.CancelledError as error:
             if not drive.is_interruption():
                 if is_cancelled():

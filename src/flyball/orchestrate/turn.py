@@ -31,6 +31,7 @@ from flyball.core.events import (
     TurnSettled,
 )
 from flyball.core.messages import FinishReason, Message, ResultKind, Text, ToolCall, ToolResult
+from flyball.core.tools import ToolDefinition
 from flyball.orchestrate.circles import going_round
 from flyball.orchestrate.moves import (
     RAN,
@@ -138,8 +139,7 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
     results: list[ToolResult | None] = [None] * len(calls)
     state.results = results
     if spec.output.tools:
-        names = [definition.name for definition in spec.output.tools]
-        state.outputs = tuple([index for index, call in enumerate(calls) if call.name in names])
+        state.outputs = _carrying_output(spec.output.tools, calls)
     choice = state.tool_choice
     if choice is not None and choice.auto_reset:
         state.tool_choice = None
@@ -150,11 +150,15 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
     if breach is not None:
         fail(state, breach)
         return
-    if len(calls) == 1 and not state.outputs and _runs_at_once(state, calls[0]):
-        # The usual turn: one call, about which nobody has to be asked.
-        state.queue, state.first = (0,), 0
-        move(state, "execute")
-        return
+    if len(calls) == 1:
+        # The usual turns: one call that carries the output, or one about which nobody has to be asked.
+        if state.outputs:
+            move(state, "settle")
+            return
+        if _runs_at_once(state, calls[0]):
+            state.queue, state.first = (0,), 0
+            move(state, "execute")
+            return
     needs_approval = False
     for index, call in enumerate(calls):
         tool = spec.tools.get(call.name)
@@ -170,6 +174,14 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
         move(state, "judge")
     else:
         _to_execution(state)
+
+
+def _carrying_output(definitions: tuple[ToolDefinition, ...], calls: tuple[ToolCall, ...]) -> tuple[int, ...]:
+    """Which of the calls carry the output."""
+    if len(calls) == 1 and calls[0].name == definitions[0].name:
+        return (0,)
+    names = [definition.name for definition in definitions]
+    return tuple([index for index, call in enumerate(calls) if call.name in names])
 
 
 def _runs_at_once(state: State, call: ToolCall) -> bool:
@@ -243,8 +255,6 @@ def _line_up(state: State) -> None:
 def runnable(state: State) -> list[int]:
     """The calls that run now: as many as may run together, or the next one that must run alone."""
     queue = state.queue
-    if len(queue) == 1 and not state.awaiting and not state.pausing:
-        return [queue[0]] if state.results[queue[0]] is None else []
     found: list[int] = []
     tools = state.spec.tools
     room = state.spec.limits.max_concurrency
