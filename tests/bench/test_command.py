@@ -34,7 +34,8 @@ def ratios(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 def test_the_budgets_are_those_that_were_agreed() -> None:
     assert {row.name: row.budget for row in ROWS} == {
-        "W1": 15, "W2": 5, "W2t": 7, "W3": 2.5, "W3t": 2.5, "W4": 5, "W5": None, "W5-mem": 2.5, "W5-rss": 2.5, "W6": None,
+        "W1": 15, "W2": 5, "W2t": 7, "W3": 2.5, "W3t": 2.5, "W4": 5,
+        "W5": None, "W5-mem": 2.5, "W5-rss": 2.5, "W6": None,
         "import": 1.5, "sqlite": 2, "sqlite-full": 2, "turns": 1.2, "deltas": 1.2, "journal": 1.1,
     }  # fmt: skip
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flyball.core.effects import Execute
 from flyball.core.events import Event, ToolStarted
 from flyball.orchestrate.machine import owed
-from tests.orchestrate.simulation import World, from_outside, is_work, specs
+from tests.orchestrate.simulation import World, from_outside, is_work, one_in, one_of_these, specs
 
 
 @dataclass
@@ -33,11 +33,13 @@ def played(draw: st.DrawFn, steps: int = 25) -> Played:
     world = _Unchecked(draw(specs))
     effects: dict[int, str] = {}
     for _ in range(draw(st.integers(0, steps))):
+        if world.over:
+            break
         work = [effect for effect in owed(world.state) if is_work(effect)]
-        if not work or draw(st.integers(0, 5)) == 0:
-            world.offer(draw(from_outside(world)))
+        if not work or one_in(draw, 6):
+            world.offer(from_outside(draw, world))
             continue
-        effect = draw(st.sampled_from(work))
+        effect = one_of_these(draw, work)
         if isinstance(effect, Execute) and effect.once:
             number = len(world.journal)
             if world.offer(ToolStarted(world.now, effect.turn, effect.index)):

@@ -5,10 +5,13 @@ After every event it checks what must always hold; see `World.check`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
@@ -58,6 +61,8 @@ from flyball.orchestrate.history import check_history
 from flyball.orchestrate.machine import accepts, apply, fold, owed, start
 from flyball.orchestrate.state import State
 
+T = TypeVar("T")
+
 STATES = msgspec.json.Decoder(State)
 SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}}
 OUTPUT = ToolDefinition("final_result", SCHEMA, kind=ToolKind.OUTPUT)
@@ -70,21 +75,21 @@ def tool_spec(
     return ToolSpec(definition, safety=safety, approval=approval, retries=retries)
 
 
-tools = st.lists(st.sampled_from(["look", "send", "add"]), unique=True, max_size=3).flatmap(
-    lambda names: st.fixed_dictionaries(
-        {
-            name: st.builds(
-                tool_spec,
-                st.just(name),
-                sequential=st.booleans(),
-                approval=st.booleans(),
-                safety=st.sampled_from(Safety),
-                retries=st.none() | st.integers(0, 2),
-            )
-            for name in names
-        }
+# A strategy is made once, here: making one for each draw would take longer than the draw.
+NAMES = ("look", "send", "add")
+_some_names = st.lists(st.sampled_from(NAMES), unique=True, max_size=3)
+tool_specs = {
+    name: st.builds(
+        tool_spec,
+        st.just(name),
+        sequential=st.booleans(),
+        approval=st.booleans(),
+        safety=st.sampled_from(Safety),
+        retries=st.none() | st.integers(0, 2),
     )
-)
+    for name in NAMES
+}
+tools = st.fixed_dictionaries({}, optional=tool_specs)
 
 outputs = st.sampled_from(
     [
@@ -129,24 +134,45 @@ texts = st.sampled_from(["", "hello", "{}", "ein Löwe"])
 call_ids = st.sampled_from(["a", "b", "c", "d"])
 
 
-@st.composite
-def answers(draw: st.DrawFn) -> Message:
-    """What a model may say: text, thinking, calls to known and unknown tools, nothing."""
+_either = st.booleans()
+_up_to = [st.integers(0, most) for most in range(10)]
+_some_ids = st.lists(call_ids, unique=True, max_size=4)
+_arguments = st.sampled_from(["{}", '{"x": 1}'])
+_usages = st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9))
+_finishes = st.none() | st.sampled_from(FinishReason)
+_other_arguments = st.none() | st.just("{}")
+_statuses = st.sampled_from([ResultKind.RETURN, ResultKind.RETURN, ResultKind.RETRY])
+_later = st.sampled_from([0.0, 100.0])
+_stages = st.sampled_from(Stage)
+_outcomes = st.sampled_from(Outcome)
+_indices = st.integers(-1, 4)
+
+
+def one_in(draw: st.DrawFn, number: int) -> bool:
+    """Whether something happens that happens one time in so many, which are ten at the most.
+
+    The simplest world is one in which it does not.
+    """
+    return draw(_up_to[number - 1]) == number - 1
+
+
+def one_of_these(draw: st.DrawFn, values: Sequence[T]) -> T:
+    """One of some values; where there is no choice, nothing is drawn."""
+    most = len(values) - 1
+    return values[draw(_up_to[most] if most < len(_up_to) else st.integers(0, most)) if most else 0]
+
+
+def said(draw: st.DrawFn, spec: LoopSpec, ids: SearchStrategy[list[str]] = _some_ids) -> Message:
+    """What a model may say: text, thinking, calls to tools that it has and to others, nothing."""
     parts: list[Part] = []
-    if draw(st.booleans()):
+    if draw(_either):
         parts.append(Thinking("hm"))
     if text := draw(texts):
         parts.append(Text(text))
-    names = st.sampled_from(["look", "send", "add", "final_result", "no_such_tool"])
-    for identifier in draw(st.lists(call_ids, unique=True, max_size=4)):
-        parts.append(ToolCall(identifier, draw(names), draw(st.sampled_from(["{}", '{"x": 1}']))))
-    usage = draw(st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9)))
-    return Message(
-        Role.ASSISTANT,
-        tuple(parts),
-        usage=usage,
-        finish_reason=draw(st.none() | st.sampled_from(FinishReason)),
-    )
+    names = (*spec.tools, *spec.tools, "final_result", "no_such_tool")
+    for identifier in draw(ids):
+        parts.append(ToolCall(identifier, one_of_these(draw, names), draw(_arguments)))
+    return Message(Role.ASSISTANT, tuple(parts), usage=draw(_usages), finish_reason=draw(_finishes))
 
 
 signals = st.builds(
@@ -167,6 +193,7 @@ class World:
     now: float = 1000.0
     journal: list[Event] = field(default_factory=list[Event])
     answered: set[str] = field(default_factory=set[str])
+    refused: int = 0
 
     def __post_init__(self) -> None:
         started = Started(self.now, VERSION, "loop", self.spec, user("hi"), self.history)
@@ -178,11 +205,17 @@ class World:
         """Record an event if it fits."""
         event = told_apart(event, self.state.ids)
         if not accepts(self.state, event):
+            self.refused += self.state.at == "done"
             return False
         apply(self.state, event)
         self.record(event)
         self.check()
         return True
+
+    @property
+    def over(self) -> bool:
+        """Whether the loop has ended, and has refused enough of what came afterwards."""
+        return self.refused >= 4
 
     def record(self, event: Event) -> None:
         """Keep what a reader of the journal would read."""
@@ -213,40 +246,42 @@ class World:
     def answer(self, draw: st.DrawFn, effect: Effect) -> Event:
         """An answer to an effect, as the world may give it."""
         self.now += 1
-        return draw(reply(self, effect))
+        return replied(draw, self, effect)
 
 
 @st.composite
 def reply(draw: st.DrawFn, world: World, effect: Effect) -> Event:
+    return replied(draw, world, effect)
+
+
+def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
     now, state = world.now, world.state
     error = EngineError("it broke").record()
-    failed = draw(st.integers(0, 9)) == 0
+    failed = one_in(draw, 10)
     if isinstance(effect, Admit):
         return Admitted(now, error=error) if failed else Admitted(now, ("Speak English.",), user("hi there"))
     if isinstance(effect, Prepare):
-        offered = tuple(draw(st.lists(st.sampled_from(["look", "send", "add"]), unique=True)))
+        offered = tuple(draw(_some_names))
         known = tuple(name for name in offered if name in state.spec.tools)
         return TurnPrepared(now, effect.turn, known, error if failed else None)
     if isinstance(effect, Infer):
         if failed:
             return ModelFailed(now, effect.turn, error)
-        return ModelAnswered(now, effect.turn, draw(answers()))
+        return ModelAnswered(now, effect.turn, said(draw, state.spec))
     if isinstance(effect, Judge):
         verdicts = [
-            Verdict(index, draw(st.booleans()), "no", draw(st.none() | st.just("{}")))
-            for index in effect.indices
+            Verdict(index, draw(_either), "no", draw(_other_arguments)) for index in effect.indices
         ]
         return CallsJudged(now, effect.turn, tuple(verdicts), error if failed else None)
     if isinstance(effect, Execute):
         call = state.calls[effect.index]
-        kinds = st.sampled_from([ResultKind.RETURN, ResultKind.RETURN, ResultKind.RETRY])
-        result = ToolResult(call.id, call.name, "ok", status=draw(kinds), stop_loop=failed)
+        result = ToolResult(call.id, call.name, "ok", status=draw(_statuses), stop_loop=failed)
         return ToolReturned(now, effect.turn, effect.index, result)
     if isinstance(effect, Settle):
         if failed:
             return TurnSettled(now, effect.turn, accepted=False, error=error)
-        if draw(st.booleans()):
-            index = draw(st.sampled_from(state.outputs)) if state.outputs else None
+        if draw(_either):
+            index = one_of_these(draw, state.outputs) if state.outputs else None
             return TurnSettled(now, effect.turn, accepted=True, index=index)
         return TurnSettled(now, effect.turn, accepted=False, feedback=("wrong",))
     if isinstance(effect, Deliver):
@@ -255,29 +290,33 @@ def reply(draw: st.DrawFn, world: World, effect: Effect) -> Event:
     return Ended(now, effect.outcome, effect.error)
 
 
-@st.composite
 def from_outside(draw: st.DrawFn, world: World) -> Event:
-    """Something that nobody asked for: signals, time, crashes, late and doubled answers."""
+    """Something that nobody asked for: signals, time, crashes, late and doubled answers.
+
+    What has ended is opened again half of the time: little else can happen to it.
+    """
     world.now += 1
     now, state = world.now, world.state
-    kind = draw(st.integers(0, 9))
+    if state.at == "done" and draw(_either):
+        return Reopened(now)
+    kind = draw(_up_to[9])
     if kind <= 2:
         return SignalReceived(now, draw(signals))
     if kind == 3:
-        return Resumed(now, VERSION, state.epoch + draw(st.integers(0, 1)))
+        return Resumed(now, VERSION, state.epoch + draw(_up_to[1]))
     if kind == 4:
-        return TimePassed(now + draw(st.sampled_from([0.0, 100.0])))
+        return TimePassed(now + draw(_later))
     if kind == 5:
-        return StageMoved(now, draw(st.sampled_from(Stage)))
+        return StageMoved(now, draw(_stages))
     if kind == 6:
         return Reopened(now)
     if kind == 7:
-        return Ended(now, draw(st.sampled_from(Outcome)))
-    turn = draw(st.integers(0, state.turn + 1))
+        return Ended(now, draw(_outcomes))
+    turn = one_of_these(draw, range(state.turn + 2))
     if kind == 8:
-        return ModelAnswered(now, turn, draw(answers()))
-    index = draw(st.integers(-1, 4))
-    if draw(st.booleans()):
+        return ModelAnswered(now, turn, said(draw, state.spec))
+    index = draw(_indices)
+    if draw(_either):
         return ToolStarted(now, turn, index)
     return ToolReturned(now, turn, index, ToolResult("a", "look", "late"))
 

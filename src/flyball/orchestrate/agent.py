@@ -410,7 +410,7 @@ class Agent(Generic[DepsT, OutputT]):
         started = Started(SYSTEM_CLOCK.now(), VERSION, loop_id, bindings.spec, message)
         if message is None:
             check_question(started)
-        journal = MemoryJournal.begun(loop_id, started)
+        journal = MemoryJournal(started)
         return Drive(bindings, journal, start(started), 1, SYSTEM_CLOCK, shared=False)
 
     async def _begin(self, prompt: Content | None, options: Any) -> Drive:

@@ -203,7 +203,11 @@ class Drive(Ledger):
                 state = self.state
                 if state.at == "settle" and not (state.paused or self.bindings.validators):
                     # The type alone has a say. It touches nothing: what led here is flushed with its verdict.
-                    self.take(self._settled_by_type())
+                    event, output = performers.settle(state, self.bindings.output, self.clock.now)
+                    if event.accepted:
+                        self.output = output
+                    if take(state, event):
+                        self.pending.append(event)
                     if not to_end and state.at != "end":
                         return
                 if state.at == "end":
@@ -237,7 +241,10 @@ class Drive(Ledger):
                         if self.interrupted:
                             self.is_interruption()  # it ended all the same: take the cancellation back
                     if event is not None:
-                        self.take(event)
+                        if take(self.state, event):
+                            self.pending.append(event)
+                        else:
+                            self.take(event)  # it may fit with other call ids
                 if not to_end and self.state.at != "end":
                     return
         finally:
@@ -377,17 +384,8 @@ class Drive(Ledger):
             return None
         return await self._execute(effect)
 
-    def _settled_by_type(self) -> Event:
-        """Settle where only the output type has a say: nothing is waited for, so nothing can interrupt it."""
-        event, output = performers.settle(self.state, self.bindings.output, self.clock.now)
-        if event.accepted:
-            self.output = output
-        return event
-
     async def _settle(self) -> Event:
         bindings = self.bindings
-        if not bindings.validators:
-            return self._settled_by_type()
         event, output = await performers.settle_validated(self.state, bindings, bindings.deps, self.clock.now)
         if event.accepted:
             self.output = output

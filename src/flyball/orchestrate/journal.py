@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from flyball.core.errors import JournalConflict, UserError
-from flyball.core.events import Event
+from flyball.core.events import Event, Started
 
 
 @runtime_checkable
@@ -54,17 +54,12 @@ class MemoryJournal:
 
     __slots__ = ("_arrival", "_loops")
 
-    def __init__(self) -> None:
+    def __init__(self, *first: Started) -> None:
+        """Make a journal: empty, or with the first event of each of some loops."""
         self._loops: dict[str, list[Event]] = {}
+        for started in first:
+            self._loops[started.loop_id] = [started]
         self._arrival: dict[str, asyncio.Event] | None = None
-
-    @classmethod
-    def begun(cls, loop_id: str, first: Event) -> MemoryJournal:
-        """A new journal with the first event of one loop in it."""
-        journal = cls.__new__(cls)
-        journal._loops = {loop_id: [first]}
-        journal._arrival = None
-        return journal
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
         """See `Journal.append`."""

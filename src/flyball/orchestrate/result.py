@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
+from msgspec import Struct
 from typing_extensions import TypeVar
 
 from flyball.core.events import Event, Outcome
@@ -15,18 +16,15 @@ from flyball.orchestrate.state import State
 OutputT = TypeVar("OutputT", default=str)
 
 
-class RunResult(Generic[OutputT]):
+class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
     """A finished run: its output, and everything that led to it.
 
     All but the output is a view of the state, which is the fold of the journal: nothing is kept twice.
     """
 
-    __slots__ = ("journal", "output", "state")
-
-    def __init__(self, output: OutputT, state: State, journal: Journal) -> None:
-        self.output: OutputT = output
-        self.state = state
-        self.journal = journal
+    output: OutputT
+    state: State
+    journal: Journal
 
     def __repr__(self) -> str:
         return f"RunResult(output={self.output!r}, loop_id={self.loop_id!r}, outcome={self.outcome!r})"

@@ -179,8 +179,9 @@ def result_of(drive: Drive) -> RunResult[Any]:
     Raises:
         FlyballError: the loop failed or was cancelled; the error carries what was reached as `partial`.
     """
-    if drive.state.error is None:
-        return RunResult(drive.read_output(), drive.state, drive.journal)
+    state = drive.state
+    if state.error is None:
+        return RunResult(drive.read_output(), state, drive.journal)
     return result_from(drive.state, drive.bindings.output, drive.journal)
 
 

@@ -78,12 +78,11 @@ def model_answered(state: State, event: ModelAnswered) -> None:
     if len(parts) == 1 and type(parts[0]) is Text:
         text = parts[0].text  # the usual answer
     else:
-        calls = message.tool_calls
+        usual = len(parts) == 1 and type(parts[0]) is ToolCall
+        calls: tuple[ToolCall, ...] = parts if usual else message.tool_calls  # pyright: ignore[reportAssignmentType]
         if calls:
-            if len(calls) == 1:
-                state.ids.add(calls[0].id)
-            else:
-                state.ids.update([call.id for call in calls])
+            for call in calls:
+                state.ids.add(call.id)
             state.history.append(message)
             _asked(state, calls)
             return
