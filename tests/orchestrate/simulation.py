@@ -59,7 +59,7 @@ from flyball.core.usage import Usage
 from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.machine import accepts, apply, fold, owed, start
-from flyball.orchestrate.state import State
+from flyball.orchestrate.state import EDGES, State
 
 T = TypeVar("T")
 
@@ -207,7 +207,9 @@ class World:
         if not accepts(self.state, event):
             self.refused += self.state.at == "done"
             return False
+        before = self.state.at
         apply(self.state, event)
+        assert self.state.at == before or self.state.at in EDGES[before], (before, event, self.state.at)
         self.record(event)
         self.check()
         return True
@@ -269,9 +271,7 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
             return ModelFailed(now, effect.turn, error)
         return ModelAnswered(now, effect.turn, said(draw, state.spec))
     if isinstance(effect, Judge):
-        verdicts = [
-            Verdict(index, draw(_either), "no", draw(_other_arguments)) for index in effect.indices
-        ]
+        verdicts = [Verdict(index, draw(_either), "no", draw(_other_arguments)) for index in effect.indices]
         return CallsJudged(now, effect.turn, tuple(verdicts), error if failed else None)
     if isinstance(effect, Execute):
         call = state.calls[effect.index]

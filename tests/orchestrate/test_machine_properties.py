@@ -152,8 +152,8 @@ def crashes(draw: st.DrawFn) -> list[Event]:
             if isinstance(effect, Execute):
                 tool = world.state.spec.tools[world.state.calls[effect.index].name]
                 assert effect.once == (tool.safety is Safety.AT_MOST_ONCE)
-                if effect.once and one_in(draw, 2):
-                    assert world.offer(ToolStarted(world.now, effect.turn, effect.index))
+                started = ToolStarted(world.now, effect.turn, effect.index)
+                if effect.once and one_in(draw, 2) and world.offer(started):
                     begun.add(effect.id)
         if one_in(draw, 5) and world.offer(Resumed(world.now, VERSION, world.state.epoch + 1)):
             assert not begun & {effect.id for effect in owed(world.state)}

@@ -6,6 +6,7 @@ journal need not be folded from its beginning: nothing that only lives in one pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
@@ -22,6 +23,22 @@ Position: TypeAlias = Literal[
     "admit", "prepare", "infer", "judge", "execute", "settle", "deliver", "end", "done"
 ]
 """Where a loop stands: which kind of effect it owes next."""
+
+_TURN: frozenset[Position] = frozenset({"prepare", "infer"})
+_OVER: frozenset[Position] = frozenset({"deliver", "end"})
+EDGES: Mapping[Position, frozenset[Position]] = {
+    "admit": _TURN | _OVER,
+    "prepare": frozenset({"infer"}) | _OVER,
+    "infer": frozenset({"judge", "execute", "settle"}) | _TURN | _OVER,
+    "judge": frozenset({"execute", "settle"}) | _TURN | _OVER,
+    "execute": frozenset({"settle"}) | _TURN | _OVER,
+    "settle": frozenset({"judge", "execute"}) | _TURN | _OVER,
+    "deliver": frozenset({"end"}),
+    "end": frozenset({"done"}),
+    "done": _TURN | _OVER,
+}
+"""Where a loop can get to by one event, other than staying where it is. The properties of the machine hold it
+to this; only a fork, which begins another loop, may go elsewhere."""
 
 
 class State(Struct):
