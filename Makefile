@@ -14,15 +14,20 @@ READY := .venv/ready-$(shell pwd | cksum | tr -d ' ')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
+# Without bytecode every process of a test would compile flyball anew, and every worker the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
+PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot disable
+
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types contracts unit bench format lock clean
+.PHONY: help setup test lint types contracts unit properties bench format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-18s%s\n", $$1, $$2 }'
 
-test: lint types contracts unit ## Check everything: lint, types, import contracts, tests
+test: lint types contracts unit properties ## Check everything: lint, types, import contracts, tests
 	$(heading) 'all good'
 
 setup: $(READY) ## Set up .venv (the other targets do it by themselves)
@@ -42,7 +47,11 @@ contracts: $(READY) ## Check that imports go down only
 
 unit: $(READY) ## Run the tests with coverage, or some of them: make unit ARGS="tests/core -k usage"
 	$(heading) tests
-	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),-n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot disable --cov --cov-report term)
+	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),$(PARALLEL) --hypothesis-profile brief --cov --cov-report term)
+
+properties: $(READY) ## Run the properties with all their examples, or with new ones: make properties ARGS=--hypothesis-profile=explore
+	$(heading) properties
+	@$(RUN) -m pytest -q $(PARALLEL) -m hypothesis $(ARGS)
 
 bench: $(READY) ## Measure flyball beside its floor
 	$(heading) bench

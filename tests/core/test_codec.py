@@ -6,12 +6,13 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flyball.core import effects, events
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.errors import JournalCorrupt, JournalTooNew
+from tests.effort import examples
 from tests.strategies import EFFECTS, EVENTS, all_events
 
 
@@ -20,9 +21,10 @@ def test_every_event_and_every_effect_has_a_strategy() -> None:
     assert set(EFFECTS) == set(get_args(effects.Effect))
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
 def test_an_event_comes_back_equal(kind: type[Any]) -> None:
-    @settings(max_examples=40)
+    @examples(40)
     @given(EVENTS[kind])
     def comes_back(event: events.Event) -> None:
         back = decode_event(encode_event(event))
@@ -33,6 +35,7 @@ def test_an_event_comes_back_equal(kind: type[Any]) -> None:
     comes_back()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", EFFECTS, ids=lambda kind: kind.__name__)
 def test_an_effect_comes_back_equal(kind: type[Any]) -> None:
     @given(EFFECTS[kind])
@@ -85,9 +88,10 @@ def test_what_is_no_event_is_corrupt(data: bytes) -> None:
         decode_event(data)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", [events.Started, events.Forked, events.Resumed])
 def test_a_newer_version_is_refused(kind: type[Any]) -> None:
-    @settings(max_examples=10)
+    @examples(10)
     @given(EVENTS[kind], st.integers(events.VERSION + 1, 1 << 40))
     def refused(event: Any, version: int) -> None:
         newer = msgspec.structs.replace(event, version=version)

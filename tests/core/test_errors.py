@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flyball.core import errors
@@ -21,6 +21,7 @@ from flyball.core.errors import (
     ToolExecutionFailed,
     UserError,
 )
+from tests.effort import examples
 from tests.strategies import errors as records
 from tests.strategies import json_objects, texts
 
@@ -142,9 +143,10 @@ def test_not_retryable_is_the_category_s_word_but_for_a_conflict() -> None:
     assert [cls.__name__ for cls in CLASSES if cls.category in fixed and cls.retryable] == ["JournalConflict"]
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_an_error_comes_back_of_its_class(cls: type[FlyballError]) -> None:
-    @settings(max_examples=10)
+    @examples(10)
     @given(texts, st.none() | st.booleans(), st.dictionaries(st.sampled_from("abc"), st.integers()))
     def comes_back(message: str, retryable: bool | None, details: dict[str, Any]) -> None:
         error = cls(message, retryable=retryable, **details)

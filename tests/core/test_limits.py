@@ -22,6 +22,7 @@ def used(name: str, usage: RunUsage) -> int:
     return getattr(usage, bare)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", SOFT)
 def test_a_soft_token_limit(name: str) -> None:
     @given(small, st.builds(RunUsage, input_tokens=small, output_tokens=small))
@@ -38,6 +39,7 @@ def test_a_soft_token_limit(name: str) -> None:
     holds()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", HARD)
 def test_a_hard_quota(name: str) -> None:
     @given(small, st.builds(RunUsage, input_tokens=small, output_tokens=small, requests=small))

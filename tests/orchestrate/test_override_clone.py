@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 
@@ -282,3 +282,9 @@ async def test_a_delivery_that_fails_is_recorded_and_changes_nothing(run: Runner
     assert result.output == "hi"
     delivered: Any = (await result.events())[-2]
     assert "disk full" in delivered.error.message
+
+
+def test_a_clone_has_the_types_of_what_it_is_made_of() -> None:
+    agent = Agent("test", output=int)
+    assert_type(agent.clone(retries=2), Agent[Any, int])
+    assert_type(agent.clone(output=bool), Agent[Any, bool])

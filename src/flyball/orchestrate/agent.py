@@ -40,6 +40,7 @@ from flyball.orchestrate.runs import AgentRun, StreamedRun, result_from, result_
 from flyball.orchestrate.schema_output import reader_for
 
 F = TypeVar("F", bound=Callable[..., Any])
+OtherT = TypeVar("OtherT")
 _USER = Role.USER
 _SETTINGS, _LIMITS = ModelSettings(), Limits()
 
@@ -334,6 +335,12 @@ class Agent(Generic[DepsT, OutputT]):
 
     # Variations
 
+    @overload
+    def clone(self, *, output: type[OtherT], **changes: Any) -> Agent[DepsT, OtherT]: ...
+    @overload
+    def clone(self, *, output: Any, **changes: Any) -> Agent[DepsT, Any]: ...
+    @overload
+    def clone(self, **changes: Any) -> Agent[DepsT, OutputT]: ...  # pyright: ignore[reportOverlappingOverload] - it is used where no output is named
     def clone(self, **changes: Any) -> Agent[Any, Any]:
         """Another agent that differs in what is named here; this one stays as it is."""
         other: Agent[Any, Any] = object.__new__(type(self))

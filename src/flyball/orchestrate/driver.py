@@ -208,7 +208,7 @@ class Drive(Ledger):
                         self.output = output
                     if take(state, event):
                         self.pending.append(event)
-                    if not to_end and state.at != "end":
+                    if not to_end and self.state.at != "end":
                         return
                 if state.at == "end":
                     ended = Ended(self.clock.now(), state.outcome or Outcome.FAILED, state.error)

@@ -24,18 +24,16 @@ Position: TypeAlias = Literal[
 ]
 """Where a loop stands: which kind of effect it owes next."""
 
-_TURN: frozenset[Position] = frozenset({"prepare", "infer"})
-_OVER: frozenset[Position] = frozenset({"deliver", "end"})
-EDGES: Mapping[Position, frozenset[Position]] = {
-    "admit": _TURN | _OVER,
-    "prepare": frozenset({"infer"}) | _OVER,
-    "infer": frozenset({"judge", "execute", "settle"}) | _TURN | _OVER,
-    "judge": frozenset({"execute", "settle"}) | _TURN | _OVER,
-    "execute": frozenset({"settle"}) | _TURN | _OVER,
-    "settle": frozenset({"judge", "execute"}) | _TURN | _OVER,
-    "deliver": frozenset({"end"}),
-    "end": frozenset({"done"}),
-    "done": _TURN | _OVER,
+EDGES: Mapping[Position, tuple[Position, ...]] = {
+    "admit": ("prepare", "infer", "deliver", "end"),
+    "prepare": ("infer", "deliver", "end"),
+    "infer": ("judge", "execute", "settle", "prepare", "infer", "deliver", "end"),
+    "judge": ("execute", "settle", "prepare", "infer", "deliver", "end"),
+    "execute": ("settle", "prepare", "infer", "deliver", "end"),
+    "settle": ("judge", "execute", "prepare", "infer", "deliver", "end"),
+    "deliver": ("end",),
+    "end": ("done",),
+    "done": ("prepare", "infer", "deliver", "end"),
 }
 """Where a loop can get to by one event, other than staying where it is. The properties of the machine hold it
 to this; only a fork, which begins another loop, may go elsewhere."""

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flyball.core.errors import InvalidMessage
 from flyball.core.forms import gollem, pagantic, semstreams
 from flyball.core.messages import Message
 from tests.core.forms import documents
+from tests.effort import examples
 from tests.strategies import json_values
 
 
@@ -96,9 +97,10 @@ def plain(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
+@pytest.mark.hypothesis
 @each_form
 def test_reading_then_writing_gives_the_same_document(form: Form) -> None:
-    @settings(max_examples=60)
+    @examples(60)
     @given(form.documents)
     def same(document: Any) -> None:
         assert plain(form.write(form.read(document))) == plain(document)
@@ -106,9 +108,10 @@ def test_reading_then_writing_gives_the_same_document(form: Form) -> None:
     same()
 
 
+@pytest.mark.hypothesis
 @each_form
 def test_what_was_read_can_be_journaled_and_is_written_the_same_afterwards(form: Form) -> None:
-    @settings(max_examples=20)
+    @examples(20)
     @given(form.documents)
     def same(document: Any) -> None:
         value = form.read(document)
@@ -168,9 +171,10 @@ def damaged(draw: st.DrawFn, form: Form) -> Any:
     return document
 
 
+@pytest.mark.hypothesis
 @each_form
 def test_a_damaged_document_is_refused_or_normalised_once(form: Form) -> None:
-    @settings(max_examples=80)
+    @examples(80)
     @given(damaged(form))
     def refused_or_normalised(document: Any) -> None:
         value = read_or_refuse(form.read, document)
@@ -185,7 +189,7 @@ def test_a_damaged_document_is_refused_or_normalised_once(form: Form) -> None:
 ANYTHING = [form.read for form in FORMS.values()] + [semstreams.ModelConfig.read]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(json_values)
 def test_arbitrary_json_gives_a_value_or_is_refused(document: Any) -> None:
     for read in ANYTHING:
@@ -214,6 +218,7 @@ def test_what_is_no_json_is_refused_and_lone_surrogates_are_mended() -> None:
     assert (message.text, message.extra) == ("\ufffd", {"x": "nan"})
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(
     "read",
     [

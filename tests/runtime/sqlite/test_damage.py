@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flyball.core.codec import encode_event
@@ -18,6 +18,7 @@ from flyball.core.events import VERSION, Event, Resumed
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.runtime.sqlite.record import events_of, rows_of
 from flyball.testing.conformance.samples import every_event, numbered
+from tests.effort import examples
 
 # ruff: noqa: ASYNC240 - a test may wait for its files
 
@@ -64,7 +65,7 @@ async def read_damaged(contents: bytes) -> list[JournalFailure]:
     return errors
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(places=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_size=1, max_size=4))
 def test_flipped_bytes_are_never_read_as_events(sound: bytes, places: list[tuple[int, int]]) -> None:
     contents = bytearray(sound)
@@ -73,7 +74,7 @@ def test_flipped_bytes_are_never_read_as_events(sound: bytes, places: list[tuple
     asyncio.run(read_damaged(bytes(contents)))
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(length=st.integers(1, 1 << 20))
 def test_a_truncated_file_is_refused(sound: bytes, length: int) -> None:
     assert asyncio.run(read_damaged(sound[: length % (len(sound) - 1) + 1])), "the damage was not noticed"
@@ -88,7 +89,7 @@ def test_damaged_table_definitions_are_refused(sound: bytes) -> None:
         assert asyncio.run(read_damaged(bytes(contents))), f"the damage at {place} was not noticed"
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(page=st.integers(1, 1 << 20), noise=st.binary(min_size=16, max_size=16))
 def test_a_page_of_noise_is_refused(sound: bytes, page: int, noise: bytes) -> None:
     place = page % (len(sound) // 4096 - 1) * 4096 + 4096
@@ -183,7 +184,7 @@ async def test_an_empty_log_loses_what_was_in_it_and_nothing_else(path: Path) ->
         assert await journal.integrity() == []
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(cut=st.integers(0, 1 << 20), mask=st.integers(0, 255), place=st.integers(0, 1 << 20))
 def test_a_damaged_log_gives_whole_appends(cut: int, mask: int, place: int) -> None:
     async def check() -> None:

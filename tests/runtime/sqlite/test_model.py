@@ -17,6 +17,7 @@ from flyball.core.events import Event
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.runtime.sqlite.schema import Synchronous
 from flyball.testing.conformance.samples import every_event
+from tests.effort import examples
 
 ids = st.sampled_from(["a", "b", "A", "é", "a'b"])
 lists = st.lists(st.sampled_from(every_event()), max_size=7)
@@ -84,4 +85,4 @@ class JournalMachine(RuleBasedStateMachine):
 
 
 TestJournalMachine: Any = JournalMachine.TestCase
-TestJournalMachine.settings = settings(max_examples=12, stateful_step_count=20)
+TestJournalMachine.settings = settings(examples(12), stateful_step_count=20)
