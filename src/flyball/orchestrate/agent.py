@@ -492,7 +492,13 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
     if history:
         check_history(history)
         for message in history:
-            if message.usage is not None or not _is_plain(message):
+            parts = message.parts
+            if (
+                message.usage is not None
+                or len(parts) != 1
+                or type(parts[0]) is not Text
+                or type(parts[0].text) is not str
+            ):
                 recordable(message, "a message of the history")
     metadata = options.get("metadata")
     if metadata is not None:
@@ -533,12 +539,6 @@ def prompt_message(prompt: Content | None) -> Message | None:
         Text(clean_text(part.text), part.extra) if type(part) is Text else part for part in message.parts
     ]
     return recordable(Message(_USER, tuple(cleaned)), "the prompt")
-
-
-def _is_plain(message: Message) -> bool:
-    """Whether a message is nothing but text."""
-    parts = message.parts
-    return len(parts) == 1 and type(parts[0]) is Text and type(parts[0].text) is str
 
 
 def _nobody_can_approve(bindings: Bindings) -> UserError:

@@ -21,7 +21,7 @@ from flyball.core.events import (
     Started,
     TimePassed,
 )
-from flyball.core.messages import Message, Retry, Role, Text
+from flyball.core.messages import Message, Retry, Role, Text, ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.moves import (
     deny,
@@ -36,7 +36,7 @@ from flyball.orchestrate.moves import (
 from flyball.orchestrate.state import State
 from flyball.orchestrate.turn import pause, results_came
 
-_SYSTEM, _USER, _ASSISTANT = Role.SYSTEM, Role.USER, Role.ASSISTANT
+_SYSTEM, _USER = Role.SYSTEM, Role.USER
 OVER = frozenset({"deliver", "end", "done"})
 """The positions of a loop whose outcome is decided."""
 
@@ -65,8 +65,7 @@ def started(event: Started) -> State:
         tool_choice=spec.tool_choice,
     )
     if history:
-        asked = [message.tool_calls for message in history if message.role is _ASSISTANT]
-        state.ids = {call.id for calls in asked for call in calls}
+        state.ids = {part.id for message in history for part in message.parts if type(part) is ToolCall}
     if spec.instructions:
         if history:
             instruct(state, (spec.instructions,))

@@ -30,10 +30,18 @@ def check_history(history: Sequence[Message], *, complete: bool = False) -> None
                 f"message {number} of the history is no Message with a Role: {message!r:.200}", number=number
             )
         role, parts = message.role, message.parts
+        plain = len(parts) == 1 and type(parts[0]) is Text
+        if (
+            plain
+            and not calls
+            and ((role is _USER and before is _ASSISTANT) or (role is _ASSISTANT and before is _USER))
+        ):
+            before = role  # the usual message: a look at the table of roles costs more than all of this
+            continue
         if calls or role is _TOOL or role not in _AFTER[before] or not parts:
             _check_place(number, message, before, calls)
             calls = ()
-        if not (len(parts) == 1 and type(parts[0]) is Text):
+        if not plain:
             message.check()
             if role is _ASSISTANT:
                 calls = tuple([part.id for part in parts if type(part) is ToolCall])
