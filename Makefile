@@ -51,7 +51,7 @@ unit: $(READY) ## Run the tests with coverage, or some of them: make unit ARGS="
 
 properties: $(READY) ## Run the properties with all their examples, or with new ones: make properties ARGS=--hypothesis-profile=explore
 	$(heading) properties
-	@$(RUN) -m pytest -q $(PARALLEL) -m hypothesis $(ARGS)
+	@$(RUN) -m pytest -q $(PARALLEL) -m 'hypothesis or seeded' $(ARGS)
 
 bench: $(READY) ## Measure flyball beside its floor
 	$(heading) bench
@@ -64,7 +64,7 @@ format: $(READY) ## Format the code, and mend what can be mended by itself
 lock: $(READY) ## Write requirements/dev.txt anew from pyproject.toml; newer versions with ARGS=--upgrade
 	@$(RUN) -m pip install --quiet '$(UV)'
 	@$(RUN) -m uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
-		--no-annotate --custom-compile-command 'make lock' --extra dev $(ARGS) -o requirements/dev.txt pyproject.toml
+		--no-annotate --custom-compile-command 'make lock' --all-extras $(ARGS) -o requirements/dev.txt pyproject.toml
 
 clean: ## Remove what was made here, .venv included
 	rm -rf .venv .coverage .coverage.* htmlcov .hypothesis .ruff_cache .pytest_cache .import_linter_cache build dist
