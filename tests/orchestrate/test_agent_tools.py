@@ -301,7 +301,7 @@ async def test_what_a_tool_returns_becomes_json(run: Runner, returned: Any, cont
 
 
 @pytest.mark.parametrize(
-    "returned", [object(), Unreadable(), [1, {"a": object}], "x" * 50_000_000, [0] * 2_100_000]
+    "returned", [object(), Unreadable(), [1, {"a": object}], "x" * 50_000_000, ["x" * 1_000] * 4_200]
 )
 async def test_what_cannot_be_recorded_becomes_an_error_that_the_model_reads(
     journal: Journal, returned: Any

@@ -16,10 +16,11 @@ from flyball.orchestrate.history import check_history
 from flyball.orchestrate.projections import normal_form
 from flyball.testing.clock import FakeClock
 from flyball.testing.split import CALM, ROUGH, Chaos, SplitDriver
+from tests.effort import examples
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import SCENARIOS, Scenario, add, pay
 
-SEEDS = range(50)
+SEEDS = range(examples(50).max_examples)
 WORST = Chaos(double=0.5, reorder=0.9, crash=0.4)
 
 
@@ -36,6 +37,7 @@ async def ended(scenario: Scenario, driver: SplitDriver | None = None) -> tuple[
     return code, result.output, result.messages, result.usage, normal_form(await result.events())
 
 
+@pytest.mark.seeded
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=repr)
 async def test_a_run_comes_to_the_same_end_in_every_world(scenario: Scenario) -> None:
     here = await ended(scenario)
@@ -49,6 +51,7 @@ async def test_a_run_comes_to_the_same_end_in_every_world(scenario: Scenario) ->
     assert crashes, "nothing went wrong, so this shows nothing"
 
 
+@pytest.mark.seeded
 @pytest.mark.parametrize("safety", Safety)
 async def test_a_result_is_recorded_once_and_a_call_repeated_only_where_that_is_allowed(
     safety: Safety,

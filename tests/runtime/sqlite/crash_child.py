@@ -1,7 +1,9 @@
-"""A process that runs an agent on a SQLite journal and is killed at a chosen point. See test_crash_points.
+"""Processes that run an agent on a SQLite journal, each killed at another point. See test_crash_points.
 
-Usage: crash_child.py FOLDER SHAPE POINT, where POINT counts the moments before and after each append; a point
-beyond the last lets the run end. The tools write what they did into FOLDER/effects, at once and unbuffered.
+Usage: crash_child.py FOLDER SHAPE POINTS, where a point counts the moments before and after each append; one
+beyond the last lets the run end. Each process is forked off before anything was opened (to start Python anew
+for each would take longer than all the runs) and works in FOLDER/<point>; its exit status is printed, -9 if
+it was killed. The tools write what they did into FOLDER/<point>/effects, at once and unbuffered.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import asyncio
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -88,5 +91,23 @@ async def main(folder: Path, shape: str, point: int) -> None:
         await agent(folder, shape).run(PROMPT, journal=KillingJournal(journal, point), loop_id=LOOP)
 
 
+def fork(folder: Path, shape: str, point: int) -> int:
+    """Start the process that dies at this point; its id."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        asyncio.run(main(folder / str(point), shape, point))
+        status = 0
+    finally:
+        # Whatever happened, the child does not go on with what the parent does; an exception is on stderr.
+        if status:
+            traceback.print_exc()
+        os._exit(status)
+
+
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    started = [fork(Path(sys.argv[1]), sys.argv[2], point) for point in range(int(sys.argv[3]))]
+    for child in started:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

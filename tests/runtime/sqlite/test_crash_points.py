@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,15 @@ POINTS = {"three turns": 18, "one turn": 14}
 """How many moments there are at the most before and after the appends of each run."""
 
 
-def killed_at(folder: Path, shape: str, point: int) -> bool:
-    """Run the child; whether it was killed rather than finished."""
-    command = [sys.executable, "-m", "tests.runtime.sqlite.crash_child", str(folder), shape, str(point)]
+def killed_at(folder: Path, shape: str, points: int) -> list[bool]:
+    """Run a process for each point; whether each was killed rather than finished."""
+    command = [sys.executable, "-m", "tests.runtime.sqlite.crash_child", str(folder), shape, str(points)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
-    return ended.returncode != 0
+    assert ended.returncode == 0, ended.stderr
+    statuses = [int(line) for line in ended.stdout.splitlines()]
+    assert len(statuses) == points
+    assert set(statuses) == {0, -signal.SIGKILL}, ended.stderr
+    return [status != 0 for status in statuses]
 
 
 async def finish(folder: Path, shape: str) -> tuple[str, list[ToolReturned]]:
@@ -46,18 +48,15 @@ async def finish(folder: Path, shape: str) -> tuple[str, list[ToolReturned]]:
 
 @pytest.mark.parametrize("shape", ["three turns", "one turn"])
 def test_a_run_killed_at_any_point_is_finished_by_resume(shape: str, tmp_path: Path) -> None:
-    def crash(point: int) -> bool:
-        folder = tmp_path / str(point)
-        folder.mkdir()
-        return killed_at(folder, shape, point)
-
-    with ThreadPoolExecutor(4) as children:
-        killed = list(children.map(crash, range(POINTS[shape] + 1)))
+    points = range(POINTS[shape] + 1)
+    for point in points:
+        (tmp_path / str(point)).mkdir()
+    killed = killed_at(tmp_path, shape, len(points))
     # The points reach from the first append to beyond the last. (Results that come together share an append,
     # so a run with concurrent calls may have a few points less.)
     assert all(killed[:10])
     assert not killed[-1]
-    for point in range(POINTS[shape] + 1):
+    for point in points:
         output, returned = asyncio.run(finish(tmp_path / str(point), shape))
         assert output == "all done", point
         check_results(tmp_path / str(point), returned, point)
