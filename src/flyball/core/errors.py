@@ -5,6 +5,8 @@
     │   ├── EngineError                 INFERENCE_ENGINE_ERROR
     │   │   └── ModelHTTPError
     │   ├── ModelUnavailable            INFERENCE_MODEL_UNAVAILABLE
+    │   │   └── ModelDownloadFailed         INFERENCE_MODEL_DOWNLOAD_FAILED
+    │   │       └── ModelHashMismatch           INFERENCE_MODEL_HASH_MISMATCH
     │   ├── ContextExceeded             INFERENCE_CONTEXT_EXCEEDED
     │   └── UnexpectedModelBehavior     INFERENCE_MALFORMED_RESPONSE
     │       ├── ContentFilterError
@@ -48,7 +50,10 @@
     │   ├── NoEngine                    CONFIG_NO_ENGINE
     │   ├── UnknownModel                CONFIG_UNKNOWN_MODEL
     │   ├── MissingExtra                CONFIG_MISSING_EXTRA
+    │   ├── MissingLibrary              CONFIG_MISSING_LIBRARY
     │   ├── MissingKey                  CONFIG_MISSING_KEY
+    │   ├── ModelFileInvalid            CONFIG_MODEL_FILE_INVALID
+    │   ├── ModelStorageFailed          CONFIG_MODEL_STORAGE
     │   ├── SchemaRequired              CONFIG_SCHEMA_REQUIRED
     │   ├── SchemaMalformed             CONFIG_SCHEMA_MALFORMED
     │   ├── GrammarNotFound             CONFIG_GRAMMAR_NOT_FOUND
@@ -202,6 +207,18 @@ class ModelUnavailable(InferenceFailure):
 
     code = "INFERENCE_MODEL_UNAVAILABLE"
     retryable = False
+
+
+class ModelDownloadFailed(ModelUnavailable):
+    """No place gave the model's file (often: no network); details `model` and `tried`, one entry a place."""
+
+    code = "INFERENCE_MODEL_DOWNLOAD_FAILED"
+
+
+class ModelHashMismatch(ModelDownloadFailed):
+    """A place gave other bytes than the model's: details `model`, `expected`, `actual`."""
+
+    code = "INFERENCE_MODEL_HASH_MISMATCH"
 
 
 class ContextExceeded(InferenceFailure):
@@ -472,10 +489,28 @@ class MissingExtra(ConfigurationFailure):
     code = "CONFIG_MISSING_EXTRA"
 
 
+class MissingLibrary(ConfigurationFailure):
+    """A library of the operating system is not there; the message names the package that brings it."""
+
+    code = "CONFIG_MISSING_LIBRARY"
+
+
 class MissingKey(ConfigurationFailure):
     """A provider's key is not set; the message names the environment variable."""
 
     code = "CONFIG_MISSING_KEY"
+
+
+class ModelFileInvalid(ConfigurationFailure):
+    """A file is no model: it is no GGUF file, it is cut short, or the engine cannot load it."""
+
+    code = "CONFIG_MODEL_FILE_INVALID"
+
+
+class ModelStorageFailed(ConfigurationFailure):
+    """The folder for model files cannot be used: the disk is full, or writing there is not allowed."""
+
+    code = "CONFIG_MODEL_STORAGE"
 
 
 class SchemaRequired(ConfigurationFailure):
