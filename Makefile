@@ -45,13 +45,13 @@ contracts: $(READY) ## Check that imports go down only
 	$(heading) 'import contracts'
 	@$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-logo --no-cache
 
-unit: $(READY) ## Run the tests with coverage, or some of them: make unit ARGS="tests/core -k usage"
+unit: $(READY) ## Run the tests with coverage in a minute, or some of them: make unit ARGS="tests/core -k usage"
 	$(heading) tests
-	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),$(PARALLEL) --hypothesis-profile brief --cov --cov-report term)
+	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),$(PARALLEL) -m 'not slow' --hypothesis-profile brief --cov --cov-report term)
 
-properties: $(READY) ## Run the properties with all their examples, or with new ones: make properties ARGS=--hypothesis-profile=explore
+properties: $(READY) ## Run what takes long, without coverage: properties with all their examples, slow tests
 	$(heading) properties
-	@$(RUN) -m pytest -q $(PARALLEL) -m 'hypothesis or seeded' $(ARGS)
+	@$(RUN) -m pytest -q $(PARALLEL) -m 'hypothesis or seeded or slow' $(ARGS)
 
 bench: $(READY) ## Measure flyball beside its floor
 	$(heading) bench

@@ -62,9 +62,11 @@ async def test_the_journal_grows_with_the_turns_and_not_with_their_square() -> N
     assert figures.flyball / figures.base <= 1.1
 
 
+@pytest.mark.slow
 async def test_traced_memory_grows_while_the_runs_are_in_flight() -> None:
     assert await growth("flyball", "traced") > 1_000_000
 
 
+@pytest.mark.slow
 def test_the_resident_set_of_a_fresh_process_grows() -> None:
     assert in_fresh_process("flyball", "resident") > 1_000_000

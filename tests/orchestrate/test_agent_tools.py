@@ -463,6 +463,7 @@ async def test_more_calls_in_a_turn_than_allowed_are_refused_before_any_runs(run
     assert error.partial.usage.tool_calls == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sequential", [False, True])
 async def test_ten_thousand_calls_in_one_turn_take_seconds_not_minutes(*, sequential: bool) -> None:
     @tool(sequential=sequential)
@@ -478,6 +479,7 @@ async def test_ten_thousand_calls_in_one_turn_take_seconds_not_minutes(*, sequen
     assert fold(await result.events()) == result.state
 
 
+@pytest.mark.slow
 async def test_ten_thousand_calls_without_ids_are_told_apart_in_no_time() -> None:
     calls = [ToolCall("", "add", "{}")] * 10_000
 
