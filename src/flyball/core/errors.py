@@ -19,6 +19,7 @@
     │   └── ToolUnavailable             TOOL_UNAVAILABLE
     ├── ConstraintFailure           constraint_failure      repair, or infer again
     │   ├── GrammarRejected             CONSTRAINT_GRAMMAR_REJECTED
+    │   ├── GrammarUnsupported          CONSTRAINT_GRAMMAR_UNSUPPORTED
     │   ├── SchemaInvalid               CONSTRAINT_SCHEMA_INVALID
     │   ├── JSONInvalid                 CONSTRAINT_JSON_INVALID
     │   └── EnumUnrecognized            CONSTRAINT_ENUM_UNRECOGNIZED
@@ -57,6 +58,7 @@
     │   ├── SchemaRequired              CONFIG_SCHEMA_REQUIRED
     │   ├── SchemaMalformed             CONFIG_SCHEMA_MALFORMED
     │   ├── GrammarNotFound             CONFIG_GRAMMAR_NOT_FOUND
+    │   ├── GrammarMalformed            CONFIG_GRAMMAR_MALFORMED
     │   ├── InvalidRequest              CONFIG_INVALID_REQUEST
     │   ├── LoopMismatch                CONFIG_LOOP_MISMATCH
     │   └── ModelRequestsForbidden      CONFIG_MODEL_REQUESTS_FORBIDDEN
@@ -297,6 +299,13 @@ class GrammarRejected(ConstraintFailure):
     code = "CONSTRAINT_GRAMMAR_REJECTED"
 
 
+class GrammarUnsupported(ConstraintFailure):
+    """A schema says what no grammar can: details `path` (into the schema) and `keyword`."""
+
+    code = "CONSTRAINT_GRAMMAR_UNSUPPORTED"
+    retryable = False
+
+
 class SchemaInvalid(ConstraintFailure):
     """The output breaks its schema: details `path` and `violation`."""
 
@@ -529,6 +538,12 @@ class GrammarNotFound(ConfigurationFailure):
     """A grammar file is not there."""
 
     code = "CONFIG_GRAMMAR_NOT_FOUND"
+
+
+class GrammarMalformed(ConfigurationFailure):
+    """A text is no GBNF grammar: details `line` and `column`."""
+
+    code = "CONFIG_GRAMMAR_MALFORMED"
 
 
 class InvalidRequest(ConfigurationFailure):
