@@ -1,10 +1,10 @@
-"""From a SystemRequest to a run: which agent runs it, with which prompt and options."""
+"""From a SystemRequest, or a recorded loop, to a run: which agent runs it, with which prompt and options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from inspect import isawaitable
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,13 +15,14 @@ from flyball.core.errors import InvalidRequest, RuleFailed
 from flyball.core.ids import new_id
 from flyball.core.messages import Part
 from flyball.core.settings import STRUCTURED
-from flyball.core.spec import OutputMode
+from flyball.core.spec import LoopSpec, OutputMode, OutputSpec
 from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
 from flyball.orchestrate.bindings import Validator
 from flyball.orchestrate.config import AgentConfig
 from flyball.orchestrate.contracts import Mode, OutputContract, SystemRequest
 from flyball.orchestrate.contracts.conversation import conversation
+from flyball.orchestrate.output import prompted_instructions
 from flyball.orchestrate.schema_output import SchemaOutput
 from flyball.tool.errors import ModelRetry
 
@@ -133,3 +134,53 @@ def _final(validator: Validator) -> Validator:
             raise RuleFailed(retry.message, rules=[retry.message]) from retry
 
     return look
+
+
+# Recorded loops
+
+
+def recorded_output(spec: OutputSpec, given: Any = str) -> Any:
+    """The output that a recorded loop is held to: the type that is given, or else the recorded schema."""
+    schema = spec.tools[0].parameters if spec.tools else spec.schema
+    if given is not str or schema is None:
+        return given
+    if spec.outer_key is not None:
+        schema = _unwrapped(schema, spec.outer_key)
+    return SchemaOutput(schema, spec.repair)
+
+
+def recorded_policy(spec: LoopSpec, config: AgentConfig) -> dict[str, Any]:
+    """What makes an agent that goes by a recorded policy from one that has the code: its model and tools."""
+    instructions = spec.instructions
+    if spec.output.mode is OutputMode.PROMPTED:
+        instructions = instructions.removesuffix(prompted_instructions(spec.output)).rstrip("\n")
+    functions = [text for text in config.instructions if not isinstance(text, str)]
+    return {
+        "name": spec.agent,
+        "instructions": (*([instructions] if instructions else []), *functions),
+        "tools": [tool for tool in config.tools if tool.spec.definition.name in spec.tools],
+        "output": recorded_output(spec.output, config.output),
+        "grammar": spec.output.grammar,
+        "settings": spec.settings,
+        "limits": spec.limits,
+        "retries": spec.retries,
+        "tool_choice": spec.tool_choice,
+        "end_strategy": spec.end_strategy,
+    }
+
+
+def _unwrapped(schema: dict[str, Any], key: str) -> dict[str, Any]:
+    """The schema of what stands under a key of the object that it was wrapped in."""
+    beside = {name: value for name, value in schema.items() if name not in ("type", "properties", "required")}
+    return _moved_back({**beside, **schema["properties"][key]}, f"#/properties/{key}")
+
+
+def _moved_back(value: Any, place: str) -> Any:
+    if isinstance(value, list):
+        return [_moved_back(item, place) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    moved = {name: _moved_back(inner, place) for name, inner in cast("dict[str, Any]", value).items()}
+    if isinstance(reference := moved.get("$ref"), str) and reference.startswith(place):
+        moved["$ref"] = f"#{reference.removeprefix(place)}"
+    return moved

@@ -9,30 +9,48 @@ Rules:
 - A request never gets more than the agent behind the door has: its tools are some of the agent's, its
   instructions come after the agent's, its time is at most the agent's.
 - Each request is a loop of its own, also within one session.
+- A recorded loop is gone on with by its recorded policy: the agent behind the door lends it only the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from flyball.core.clock import Clock
 from flyball.core.errors import FlyballError, UserError
+from flyball.core.events import Event, Outcome
 from flyball.core.ids import new_id
-from flyball.core.messages import Text
+from flyball.core.messages import Content, Text
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.engine import Engine
 from flyball.inference.registry import resolve_engine
 from flyball.inference.stream import Finish, PartStart, StreamEvent, TextDelta, close_stream
-from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.agent import Agent, prompt_message
+from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.config import bind
 from flyball.orchestrate.contracts import Mode, SystemRequest, SystemResponse
-from flyball.orchestrate.driver import Driver
+from flyball.orchestrate.correlation import loop_correlation
+from flyball.orchestrate.course import OVER
+from flyball.orchestrate.driver import Drive, Driver
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.requesting import SERVED, Run, identified, run_for
+from flyball.orchestrate.recorded import fork, load, send_signal
+from flyball.orchestrate.requesting import (
+    SERVED,
+    Run,
+    identified,
+    recorded_output,
+    recorded_policy,
+    run_for,
+)
 from flyball.orchestrate.responding import Asked, refusal_of, response_to
 from flyball.orchestrate.result import AnyResult
-from flyball.orchestrate.schema_output import SchemaOutput
+from flyball.orchestrate.runs import StreamedRun, result_from
+from flyball.orchestrate.schema_output import SchemaOutput, reader_for
+from flyball.orchestrate.state import State
 
 
 class System:
@@ -71,9 +89,12 @@ class System:
         """The modes that it serves."""
         return SERVED
 
-    async def handle(self, request: SystemRequest) -> SystemResponse:
-        """Serve a request. What goes wrong is in the response's `error`."""
-        request, loop_id = identified(request), new_id()
+    async def handle(self, request: SystemRequest, *, loop_id: str = "") -> SystemResponse:
+        """Serve a request. What goes wrong is in the response's `error`.
+
+        The loop gets the id that is given, so that whoever asks can find it also if no response comes.
+        """
+        request, loop_id = identified(request), loop_id or new_id()
         try:
             run, agent, asked = self._prepared(request, loop_id)
             try:
@@ -84,39 +105,158 @@ class System:
         except Exception as error:
             return refusal_of(request, error, loop_id)
 
-    async def stream(self, request: SystemRequest) -> AsyncGenerator[StreamEvent | SystemResponse]:
+    async def stream(
+        self, request: SystemRequest, *, loop_id: str = ""
+    ) -> AsyncGenerator[StreamEvent | SystemResponse]:
         """Serve a request while the model's answers are streamed: their pieces, and last the response.
 
         It goes as far as it is read; closing it early leaves the loop as it is recorded. Where another driver
         drives there are no pieces.
         """
-        request, loop_id = identified(request), new_id()
+        request, loop_id = identified(request), loop_id or new_id()
         if "driver" in self._options:
-            yield await self.handle(request)
+            yield await self.handle(request, loop_id=loop_id)
             return
-        heard: list[str] = []
-        try:
+
+        async def begin() -> _Begun:
             run, agent, asked = self._prepared(request, loop_id)
             self._check_approvals(agent)
-            async with agent.run_stream(run.prompt, **run.options, **self._options) as streamed:
-                pieces = streamed.events()
-                try:
-                    async for piece in pieces:
-                        _hear(piece, heard)
-                        yield piece
-                finally:
-                    await close_stream(pieces)
-            try:
-                result: AnyResult = streamed.result
-            except FlyballError as error:
-                result = _partial(error)
-            response = response_to(asked, result, await result.events())
+            return agent.run_stream(run.prompt, **run.options, **self._options), asked
+
+        pieces = _streamed(request, loop_id, begin)
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            await pieces.aclose()
+
+    # Recorded loops
+
+    async def replay(self, loop_id: str) -> SystemResponse:
+        """The response of a recorded loop that is over, from its journal alone: no model, no tool runs.
+
+        A loop that is not over is an error in the response.
+        """
+        try:
+            events, state = await load(self._journal(), loop_id)
+            if state.at != "done":
+                raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): resume it")
+            return self._told_again(events, state)
         except Exception as error:
-            response = refusal_of(request, error, loop_id)
-        if heard and response.error is not None and not _is_strict(request):
-            # Cut off in the middle of an answer, of which the journal has nothing.
-            response = replace(response, content="".join(heard))
-        yield response
+            return refusal_of(SystemRequest(messages=()), error, loop_id)
+
+    async def resume(self, loop_id: str, *, retry: bool = False) -> SystemResponse:
+        """Go on with a recorded loop, by its recorded policy; one that is over gives its response again.
+
+        With `retry` one that ended badly, or whose time is up, is opened again: another attempt, with time of
+        its own. The model, the tools and the type of the output are those of the agent behind the door; an
+        agent that gives text is held to the schema that was recorded.
+        """
+        pieces = self.resume_stream(loop_id, retry=retry)
+        response: Any = None
+        async for piece in pieces:
+            response = piece
+        return response
+
+    async def resume_stream(
+        self, loop_id: str, *, retry: bool = False
+    ) -> AsyncGenerator[StreamEvent | SystemResponse]:
+        """`resume`, while the model's answers are streamed: their pieces, and last the response."""
+
+        async def begin() -> _Begun:
+            drive = await self._taken_over(loop_id, retry)
+            return _reading(drive), self._asked_for(drive.state)
+
+        request = SystemRequest(messages=())
+        try:
+            journal = self._journal()
+            events, state = await load(journal, loop_id)
+            request = self._asked_for(state).request
+            if state.at == "done" and not (retry and state.outcome is not Outcome.SUCCESS):
+                yield self._told_again(events, state)
+                return
+        except Exception as error:
+            yield refusal_of(request, error, loop_id)
+            return
+        pieces = _streamed(request, loop_id, begin)
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            await pieces.aclose()
+
+    async def fork(
+        self, loop_id: str, turn: int, *, prompt: Content | None = None, new_loop_id: str = "", **changes: Any
+    ) -> str:
+        """Record a loop that shares another's first `turn` turns; its id. `resume` then goes on with it.
+
+        It goes by the policy that was recorded, with the model and the tools of the agent behind the door;
+        `changes` (what `Agent` takes) are laid over both.
+
+        Raises:
+            LoopNotFound: the journal holds no such loop.
+            UserError: the loop has no such turn, or a prompt is needed.
+        """
+        journal = self._journal()
+        _, state = await load(journal, loop_id)
+        config = self.agent.clone().config
+        model = config.model
+        config = config.changed(**recorded_policy(state.spec, config)).changed(**changes)
+        spec = bind(config.changed(model=self._engine_for(model))).spec
+        if isinstance(model, str):
+            spec = replace(spec, model=model)
+        given = {"clock": self._options["clock"]} if "clock" in self._options else {}
+        return await fork(
+            journal,
+            loop_id,
+            turn,
+            spec,
+            prompt=prompt_message(prompt),
+            new_loop_id=new_loop_id or None,
+            **given,
+        )
+
+    def _journal(self) -> Journal:
+        journal = self._options.get("journal")
+        if journal is None:
+            raise UserError("there are no recorded loops without a journal: give the system a journal=")
+        return journal
+
+    def _asked_for(self, state: State) -> Asked:
+        """What a recorded loop was asked for."""
+        ids, config = loop_correlation(state), self.agent.clone().config
+        request = SystemRequest(
+            request_id=ids.request_id, session_id=ids.session_id, trace_id=ids.trace_id, messages=()
+        )
+        output = recorded_output(state.spec.output, config.output)
+        schema = output if isinstance(output, SchemaOutput) else None
+        return Asked(request, schema, bool(config.validators))
+
+    def _told_again(self, events: list[Event], state: State) -> SystemResponse:
+        """The response of a loop that is over, from what is recorded."""
+        output = recorded_output(state.spec.output, self.agent.clone().config.output)
+        try:
+            result = result_from(state, reader_for(output, state.spec.output), self._journal())
+        except FlyballError as error:
+            result = _partial(error)
+        return response_to(self._asked_for(state), result, events)
+
+    async def _taken_over(self, loop_id: str, retry: bool) -> Drive:
+        """A recorded loop, ready to be driven on."""
+        journal, clock = self._journal(), self._options.get("clock", SYSTEM_CLOCK)
+        _, state = await load(journal, loop_id)
+        config = self.agent.clone().config
+        output = recorded_output(state.spec.output, config.output)
+        config = config.changed(model=self._engine_for(config.model), output=output)
+        bindings = bind(config, self._options.get("deps"))
+        # The recorded policy says in which form the answer comes, whatever this model's own would be.
+        bindings.output = reader_for(output, state.spec.output)
+        drive = await Drive.take_over(bindings, journal, loop_id, clock)
+        if not retry or drive.state.at not in OVER or drive.state.outcome is Outcome.SUCCESS:
+            return drive
+        await drive.run()  # what is owed at the end comes first
+        await send_signal(journal, loop_id, Signal(SignalType.RETRY), clock)
+        return await Drive.take_over(bindings, journal, loop_id, clock)
 
     def _prepared(self, request: SystemRequest, loop_id: str) -> tuple[Run, Agent[Any, Any], Asked]:
         config = self.agent.clone().config
@@ -144,6 +284,48 @@ class System:
                     f"the tool {tool.spec.definition.name!r} needs approval, and nobody could give it: pass "
                     "approval= to the agent, or give the system a journal= and send the signal there"
                 )
+
+
+_Begun: TypeAlias = tuple[AbstractAsyncContextManager[StreamedRun[Any]], Asked]
+
+
+async def _streamed(
+    request: SystemRequest, loop_id: str, begin: Callable[[], Awaitable[_Begun]]
+) -> AsyncGenerator[StreamEvent | SystemResponse]:
+    """The pieces of a run, and last its response."""
+    heard: list[str] = []
+    try:
+        opened, asked = await begin()
+        async with opened as streamed:
+            pieces = streamed.events()
+            try:
+                async for piece in pieces:
+                    _hear(piece, heard)
+                    yield piece
+            finally:
+                await close_stream(pieces)
+        try:
+            result: AnyResult = streamed.result
+        except FlyballError as error:
+            result = _partial(error)
+        response = response_to(asked, result, await result.events())
+    except Exception as error:
+        response = refusal_of(request, error, loop_id)
+    if heard and response.error is not None and not _is_strict(request):
+        # Cut off in the middle of an answer, of which the journal has nothing.
+        response = replace(response, content="".join(heard))
+    yield response
+
+
+@asynccontextmanager
+async def _reading(drive: Drive) -> AsyncGenerator[StreamedRun[Any]]:
+    """A loop that was taken over, for one who reads it as a stream."""
+    streamed: StreamedRun[Any] = StreamedRun(drive)
+    try:
+        yield streamed
+    finally:
+        drive.close()
+        await streamed.close()
 
 
 def _partial(error: FlyballError) -> AnyResult:
