@@ -224,3 +224,24 @@ async def test_forking_by_the_clock_that_is_given() -> None:
     first = await system.handle(asking())
     events: list[Event] = await journal.read(await system.fork(first.loop_id, 0, prompt="again"))
     assert events[-1].at == clock.now()
+
+
+class Closable(ScriptedEngine):
+    closed = 0
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+async def test_the_engine_that_was_made_for_a_string_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, given = Closable("yes"), Closable("yes")
+    engines: dict[Any, Any] = {"test": made}
+    monkeypatch.setattr("flyball.orchestrate.system.resolve_engine", lambda model: engines.get(model, model))
+    for model in ("test", given):
+        system = System(model)
+        await system.aclose()
+        assert (await system.handle(asking())).ok
+        await system.aclose()
+        await system.aclose()
+    assert (made.closed, given.closed) == (1, 0)
+    await System("test").aclose()

@@ -89,6 +89,13 @@ class System:
         """The modes that it serves."""
         return SERVED
 
+    async def aclose(self) -> None:
+        """Close the engine that was made here for the agent's model string; one that was given stays open."""
+        engine, self._engine = self._engine, None
+        close = getattr(engine, "aclose", None)
+        if close is not None and engine is not self.agent.config.model:
+            await close()
+
     async def handle(self, request: SystemRequest, *, loop_id: str = "") -> SystemResponse:
         """Serve a request. What goes wrong is in the response's `error`.
 
