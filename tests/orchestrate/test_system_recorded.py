@@ -235,8 +235,11 @@ class Closable(ScriptedEngine):
 
 async def test_the_engine_that_was_made_for_a_string_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     made, given = Closable("yes"), Closable("yes")
-    engines: dict[Any, Any] = {"test": made}
-    monkeypatch.setattr("flyball.orchestrate.system.resolve_engine", lambda model: engines.get(model, model))
+
+    def resolved(model: Any) -> Any:
+        return made if model == "test" else model
+
+    monkeypatch.setattr("flyball.orchestrate.system.resolve_engine", resolved)
     for model in ("test", given):
         system = System(model)
         await system.aclose()
