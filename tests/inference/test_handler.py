@@ -5,13 +5,14 @@ from collections.abc import AsyncGenerator, Iterable
 import pytest
 from hypothesis import given
 
-from flyball.core.errors import UnexpectedModelBehavior
+from flyball.core.errors import StreamRestarted, UnexpectedModelBehavior
 from flyball.core.messages import Message, Text, Thinking, ToolCall
 from flyball.inference.handler import feed_handler
 from flyball.inference.stream import (
     Finish,
     PartEnd,
     PartStart,
+    Restart,
     StreamEvent,
     StreamHandler,
     TextDelta,
@@ -112,3 +113,22 @@ async def test_a_callback_that_raises_ends_the_stream() -> None:
 async def test_events_that_make_no_answer_are_refused() -> None:
     with pytest.raises(UnexpectedModelBehavior, match="before the PartStart"):
         await collect(feed_handler(StreamHandler(), source([ToolCallDelta(0, "{")])))
+
+
+async def test_an_answer_that_begins_again_is_told_to_who_was_given_some_of_it() -> None:
+    heard: list[str] = []
+    handler = StreamHandler(on_content=heard.append, on_restart=lambda: heard.append("again"))
+    call = PartStart(1, ToolCall("a", "add"))
+    events = [TextDelta(0, "one"), call, Restart(), TextDelta(0, "two"), Finish()]
+    assert [event async for event in feed_handler(handler, source(events))] == events
+    assert heard == ["one", "again", "two"]
+
+
+async def test_who_cannot_be_told_that_an_answer_begins_again_gets_an_error() -> None:
+    heard = Heard()
+    for first in (TextDelta(0, "one"), ThinkingDelta(0, "hm")):
+        with pytest.raises(StreamRestarted, match="on_restart"):
+            await collect(feed_handler(heard.handler, source([first, Restart()])))
+    unheard = [ThinkingDelta(0, "hm"), Restart(), TextDelta(0, "two"), Finish()]
+    only_content = StreamHandler(on_content=heard.content.append)
+    assert (await collect(feed_handler(only_content, source(unheard)))).message.text == "two"

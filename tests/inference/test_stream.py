@@ -17,6 +17,7 @@ from flyball.inference.stream import (
     Finish,
     PartEnd,
     PartStart,
+    Restart,
     StreamEvent,
     TextDelta,
     ThinkingDelta,
@@ -223,3 +224,15 @@ async def test_what_cannot_be_closed_is_left_alone() -> None:
             raise NotImplementedError
 
     await close_stream(Plain())
+
+
+@given(streamed_messages(), streamed_messages(), st.data())
+def test_what_came_before_a_restart_is_void(case: Case, void: Case, data: st.DataObject) -> None:
+    message, events = case
+    before = void[1][: data.draw(st.integers(0, len(void[1]) - 1))]
+    assert assembled([*before, Restart(), *events]).message() == message
+
+
+def test_a_finished_answer_does_not_begin_again() -> None:
+    with pytest.raises(UnexpectedModelBehavior, match="Restart"):
+        assembled([Finish(), Restart()])

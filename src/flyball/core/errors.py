@@ -36,6 +36,7 @@
     │   ├── LoopDetected                ORCHESTRATION_LOOP_DETECTED
     │   ├── RunConditionError           ORCHESTRATION_RUN_CONDITION
     │   ├── AgentRunClosed              ORCHESTRATION_RUN_CLOSED
+    │   ├── StreamRestarted             ORCHESTRATION_STREAM_RESTARTED
     │   ├── Rejected                    ORCHESTRATION_REJECTED
     │   ├── IllegalTransition           ORCHESTRATION_ILLEGAL_TRANSITION
     │   └── JournalFailure              ORCHESTRATION_JOURNAL_FAILED
@@ -402,6 +403,12 @@ class AgentRunClosed(OrchestrationFailure):
     """The run was closed before it had a result."""
 
     code = "ORCHESTRATION_RUN_CLOSED"
+
+
+class StreamRestarted(OrchestrationFailure):
+    """A model call was made again and gave other text than the reader had been given: details `void`."""
+
+    code = "ORCHESTRATION_STREAM_RESTARTED"
 
 
 class Rejected(OrchestrationFailure):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable
 
+from flyball.core.errors import StreamRestarted
 from flyball.core.messages import Part, Text, Thinking, ToolCall
 from flyball.inference.stream import (
     Assembler,
     Finish,
     PartEnd,
     PartStart,
+    Restart,
     StreamEvent,
     StreamHandler,
     TextDelta,
@@ -27,6 +29,7 @@ async def feed_handler(
     call once, when its arguments are complete. What a callback raises ends the stream and goes to the reader.
 
     Raises:
+        StreamRestarted: the answer began again after callbacks had some of it, and there is no `on_restart`.
         UnexpectedModelBehavior: the events make no answer (see `Assembler`).
     """
     tap = _Tap(handler)
@@ -41,12 +44,13 @@ async def feed_handler(
 class _Tap:
     """One handler on one stream."""
 
-    __slots__ = ("_handler", "_joined", "_open_calls")
+    __slots__ = ("_given", "_handler", "_joined", "_open_calls")
 
     def __init__(self, handler: StreamHandler) -> None:
         self._handler = handler
         self._joined = Assembler()
         self._open_calls: dict[int, None] = {}
+        self._given = False
 
     def feed(self, event: StreamEvent) -> None:
         unseen = type(event) is PartEnd and self._joined.part(event.index) is None
@@ -64,6 +68,19 @@ class _Tap:
         elif type(event) is Finish:
             for index in tuple(self._open_calls):
                 self._ended(index)
+        elif type(event) is Restart:
+            self._restarted()
+
+    def _restarted(self) -> None:
+        self._open_calls.clear()
+        if self._handler.on_restart is not None:
+            self._handler.on_restart()
+        elif self._given:
+            raise StreamRestarted(
+                "the model's answer began again, and the callbacks were given some of it already: "
+                "give the handler an on_restart"
+            )
+        self._given = False
 
     def _began(self, index: int, part: Part) -> None:
         if type(part) is Text:
@@ -78,12 +95,15 @@ class _Tap:
         if type(call) is ToolCall and index in self._open_calls:
             del self._open_calls[index]
             if self._handler.on_tool_call is not None:
+                self._given = True
                 self._handler.on_tool_call(call.name, call.args_json)
 
     def _content(self, text: str) -> None:
         if text and self._handler.on_content is not None:
+            self._given = True
             self._handler.on_content(text)
 
     def _reasoning(self, text: str) -> None:
         if text and self._handler.on_reasoning is not None:
+            self._given = True
             self._handler.on_reasoning(text)

@@ -3,7 +3,8 @@
 Pieces belong to parts, which are numbered in the order of the finished message. A text or thinking part may
 begin with its first delta; a tool call begins with a `PartStart` that names it. `PartStart` carries what is
 known so far and deltas add to it; a call that starts with `{}` (the default) has no arguments known yet.
-`PartEnd` closes a part and `Finish` closes the stream: nothing may follow them.
+`PartEnd` closes a part and `Finish` closes the stream: nothing may follow them. `Restart` takes back what
+came of an answer that is not finished.
 
 Rules kept here:
 - however an answer is cut, the joined message is the same;
@@ -13,7 +14,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Container
 from typing import TypeAlias, assert_never, final
 
 from msgspec import Struct
@@ -82,15 +83,29 @@ class Finish(_StreamEvent, frozen=True, tag="finish"):
     extra: dict[str, JSON] | None = None
 
 
-StreamEvent: TypeAlias = PartStart | TextDelta | ThinkingDelta | ToolCallDelta | PartEnd | Finish
+@final
+class Restart(_StreamEvent, frozen=True, tag="restart"):
+    """The answer begins again: what came of it so far, since the last `Finish`, is void.
+
+    It comes where a model call was made again after pieces of it had been handed on (its worker crashed,
+    its connection broke), and the new answer is not the old one going on. A call that gives the same again
+    needs none.
+    """
+
+
+StreamEvent: TypeAlias = PartStart | TextDelta | ThinkingDelta | ToolCallDelta | PartEnd | Finish | Restart
 
 
 class StreamHandler(Struct, frozen=True):
-    """pagantic's three callbacks, fed with a stream's events. Each may be left out."""
+    """pagantic's three callbacks, fed with a stream's events, and one more. Each may be left out.
+
+    `on_restart` is called where the answer begins again: what the others were given of it is void.
+    """
 
     on_content: Callable[[str], None] | None = None
     on_reasoning: Callable[[str], None] | None = None
     on_tool_call: Callable[[str, str], None] | None = None
+    on_restart: Callable[[], None] | None = None
 
 
 class Assembler:
@@ -129,6 +144,11 @@ class Assembler:
             # raised there does not look as if it came from here.
             pass
         self._feed_rarer(event)
+
+    @property
+    def begun(self) -> Container[int]:
+        """The numbers of the parts that have begun."""
+        return self._parts
 
     def part(self, index: int) -> Part | None:
         """One part as far as it has come, or None where it has not begun."""
@@ -179,6 +199,10 @@ class Assembler:
             for index in self._parts:
                 self._close(index)
             self._finish = event
+        elif type(event) is Restart:
+            self._refuse_if_finished("a Restart")
+            for pieces in (self._parts, self._text, self._thinking, self._args):
+                pieces.clear()
         else:
             assert_never(event)
 
