@@ -23,10 +23,9 @@ from flyball.orchestrate.machine import fold
 from flyball.orchestrate.result import RunResult
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.testing.split import CALM, ROUGH, SplitDriver
+from tests.orchestrate.where import KINDS, Where
 
 Failure = TypeVar("Failure", bound=FlyballError)
-
-KINDS = ("memory", "sqlite", "calm", "rough")
 
 
 class Runner:
@@ -123,7 +122,19 @@ def run(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Runner:
     return Runner(request.param, disk, crc32(request.node.nodeid.encode()))
 
 
+@pytest.fixture(params=KINDS)
+def where(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Where:
+    """The same places, for runs that their caller takes part in: streams, steps, signals."""
+    return Where.made(request.param, disk, crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(params=[kind for kind in KINDS if kind != "rough"])
+def orderly(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Where:
+    """Those of them where nothing goes wrong, for what counts how often and when things are done."""
+    return Where.made(request.param, disk, 0)
+
+
 @pytest.fixture(params=("memory", "sqlite"))
 def journal(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Journal:
-    """A journal for what only this process can drive: hanging calls, signals, streams, steps."""
+    """A journal for what is about driving in this process: resuming, holding, taking over."""
     return MemoryJournal() if request.param == "memory" else disk

@@ -6,16 +6,20 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Any, Literal
 
+import pytest
+
 from flyball import Agent, RunContext, tool
 from flyball.core.ids import new_id
 from flyball.core.messages import ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
-from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.driven import DrivenLoop
+from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.recorded import send_signal
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import AgentRun, StreamedRun
 from tests.orchestrate.models import Hanging, Place, Script
+from tests.orchestrate.where import Where
 
 Way = Literal["journal", "iter", "stream"]
 WAYS: tuple[Way, ...] = ("journal", "iter", "stream")
@@ -24,22 +28,24 @@ WAYS: tuple[Way, ...] = ("journal", "iter", "stream")
 class Driven:
     """A run that goes on in a task. Signals reach it by its journal, or by its handle."""
 
-    def __init__(self, way: Way, journal: Journal) -> None:
+    def __init__(self, way: Way, where: Where) -> None:
         self.way = way
-        self.journal = journal
+        self.where = where
+        self.journal = where.journal
         self.loop_id = new_id()
         self._stack = AsyncExitStack()
         self._handle: AgentRun[Any] | StreamedRun[Any] | None = None
         self._task: asyncio.Task[RunResult[Any]] | None = None
 
     async def start(self, agent: Agent[Any, Any], prompt: str = "go", **options: Any) -> None:
-        options |= {"journal": self.journal, "loop_id": self.loop_id}
         if self.way == "journal":
-            self._task = asyncio.create_task(agent.run(prompt, **options))
+            self._task = asyncio.create_task(self.where.run(agent, prompt, self.loop_id, **options))
             await self.journal.wait(self.loop_id, 0)
             return
-        begin = agent.iter if self.way == "iter" else agent.run_stream
-        self._handle = await self._stack.enter_async_context(begin(prompt, **options))
+        begin = self.where.iter if self.way == "iter" else self.where.stream
+        self._handle = await self._stack.enter_async_context(
+            begin(agent, prompt, loop_id=self.loop_id, **options)
+        )
         self._task = asyncio.create_task(self._drain())
 
     async def _drain(self) -> RunResult[Any]:
@@ -60,6 +66,16 @@ class Driven:
             return await self._handle.signal(signal)
         return await send_signal(self.journal, self.loop_id, signal)
 
+    async def reach(self, place: Place) -> None:
+        """Wait until the run hangs there."""
+        entered = asyncio.ensure_future(place.entered.wait())
+        await asyncio.wait([entered, self.task], return_when=asyncio.FIRST_COMPLETED)
+        if not entered.done():
+            entered.cancel()
+            await self.end()
+            assert not self.where.calm
+            pytest.skip("here the call was claimed and its worker died before it ran: nobody may run it now")
+
     async def end(self) -> RunResult[Any]:
         """Wait for the end."""
         assert self._task is not None
@@ -75,6 +91,13 @@ class Driven:
 
     async def kinds(self) -> list[str]:
         return [type(event).__name__ for event in await self.journal.read(self.loop_id)]
+
+
+def drive_of(run: AgentRun[Any]) -> Drive:
+    """What drives a run in this process."""
+    loop = run._loop  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(loop, DrivenLoop)
+    return loop.drive
 
 
 PLACES = (

@@ -31,7 +31,6 @@ from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Result
 from flyball.orchestrate.history import check_history
-from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import fold
 from flyball.testing.clock import FakeClock
 from flyball.testing.split import ROUGH, SplitDriver
@@ -39,6 +38,7 @@ from flyball.tool.toolset import Toolset
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import Saying, Script
 from tests.orchestrate.scenarios import TEN, add, breaks, finish, picky, step
+from tests.orchestrate.where import Where
 
 
 def results_of(result: Any) -> list[ToolResult]:
@@ -100,7 +100,7 @@ async def test_every_call_is_answered_once_and_in_order(turns: list[list[str]]) 
 # Side by side
 
 
-async def test_results_stand_in_the_order_of_the_calls_whatever_order_they_come_in(journal: Journal) -> None:
+async def test_results_stand_in_the_order_of_the_calls_whatever_order_they_come_in(orderly: Where) -> None:
     ready = [asyncio.Event() for _ in range(5)]
     ready[4].set()
     finished: list[int] = []
@@ -114,14 +114,14 @@ async def test_results_stand_in_the_order_of_the_calls_whatever_order_they_come_
         return n
 
     calls = [call("wait_for_the_next", {"n": n}) for n in range(5)]
-    result = await Agent(Script(calls, "done"), tools=[wait_for_the_next]).run("go", journal=journal)
+    result = await Agent(Script(calls, "done"), tools=[wait_for_the_next]).run("go", **orderly.options({}))
     assert finished == [4, 3, 2, 1, 0]
     assert [found.content for found in results_of(result)] == [0, 1, 2, 3, 4]
     returned = [event.index for event in await result.events() if isinstance(event, ToolReturned)]
     assert returned == [4, 3, 2, 1, 0], "the journal says when they came"
 
 
-async def test_sequential_calls_run_alone_and_after_the_others(journal: Journal) -> None:
+async def test_sequential_calls_run_alone_and_after_the_others(orderly: Where) -> None:
     running: set[str] = set()
     log: list[str] = []
 
@@ -143,13 +143,13 @@ async def test_sequential_calls_run_alone_and_after_the_others(journal: Journal)
         await work(f"many {n}", alone=False)
 
     calls = [call("one", {"n": 0}), call("many", {"n": 1}), call("one", {"n": 2}), call("many", {"n": 3})]
-    result = await Agent(Script(calls, "done"), tools=[one, many]).run("go", journal=journal)
+    result = await Agent(Script(calls, "done"), tools=[one, many]).run("go", **orderly.options({}))
     assert log == ["many 1", "many 3", "one 0", "one 2"]
     assert [found.name for found in results_of(result)] == ["one", "many", "one", "many"]
 
 
 @pytest.mark.parametrize("room", [1, 2, 7, 64])
-async def test_no_more_calls_run_at_once_than_allowed(journal: Journal, room: int) -> None:
+async def test_no_more_calls_run_at_once_than_allowed(orderly: Where, room: int) -> None:
     running = most = 0
 
     @tool
@@ -164,12 +164,12 @@ async def test_no_more_calls_run_at_once_than_allowed(journal: Journal, room: in
 
     calls = [call("work", {"n": n}) for n in range(20)]
     agent = Agent(Script(calls, "done"), tools=[work], limits=Limits(max_concurrency=room))
-    result = await agent.run("go", journal=journal)
-    assert most == min(room, 20)
+    result = await agent.run("go", **orderly.options({}))
+    assert most <= room if orderly.split else most == min(room, 20)  # there they begin one by one
     assert [found.content for found in results_of(result)] == list(range(20))
 
 
-async def test_sync_tools_run_in_threads_with_the_callers_context(journal: Journal) -> None:
+async def test_sync_tools_run_in_threads_with_the_callers_context(orderly: Where) -> None:
     who: ContextVar[str] = ContextVar("who")
     who.set("me")
     both_here = threading.Barrier(2, timeout=10)
@@ -181,7 +181,7 @@ async def test_sync_tools_run_in_threads_with_the_callers_context(journal: Journ
         return f"{who.get()} {n}"
 
     calls = [call("meet", {"n": 1}), call("meet", {"n": 2})]
-    result = await Agent(Script(calls, "done"), tools=[meet]).run("go", journal=journal)
+    result = await Agent(Script(calls, "done"), tools=[meet]).run("go", **orderly.options({}))
     assert [found.content for found in results_of(result)] == ["me 1", "me 2"]
 
 
@@ -244,7 +244,7 @@ async def test_a_tool_that_takes_too_long_is_cancelled_and_told_so(run: Runner) 
 
 
 @pytest.mark.parametrize("calls", [1, 3], ids=["alone", "side by side"])
-async def test_a_hanging_tool_ends_with_the_runs_time(journal: Journal, calls: int) -> None:
+async def test_a_hanging_tool_ends_with_the_runs_time(orderly: Where, calls: int) -> None:
     entered = [asyncio.Event() for _ in range(calls)]
     cancelled: list[int] = []
 
@@ -258,7 +258,7 @@ async def test_a_hanging_tool_ends_with_the_runs_time(journal: Journal, calls: i
 
     clock = FakeClock()
     agent = Agent(Script([call("forever", {"n": n}) for n in range(calls)]), tools=[forever])
-    task = asyncio.ensure_future(agent.run("go", timeout=30, clock=clock, journal=journal))
+    task = asyncio.ensure_future(agent.run("go", timeout=30, clock=clock, **orderly.options({})))
     for event in entered:
         await event.wait()
     await clock.advance(29.9)
@@ -304,13 +304,13 @@ async def test_what_a_tool_returns_becomes_json(run: Runner, returned: Any, cont
     "returned", [object(), Unreadable(), [1, {"a": object}], "x" * 50_000_000, ["x" * 1_000] * 4_200]
 )
 async def test_what_cannot_be_recorded_becomes_an_error_that_the_model_reads(
-    journal: Journal, returned: Any
+    where: Where, returned: Any
 ) -> None:
     @tool
     async def give() -> Any:
         return returned
 
-    result = await Agent(Script(call("give"), "ok"), tools=[give]).run("go", journal=journal)
+    result = await Agent(Script(call("give"), "ok"), tools=[give]).run("go", **where.options({}))
     found = results_of(result)[0]
     assert found.metadata == {"code": "TOOL_EXECUTION_FAILED"}
     assert found.content is None
@@ -730,7 +730,7 @@ def test_a_tool_may_not_have_the_outputs_name() -> None:
 
 
 @pytest.mark.parametrize("safety", Safety)
-async def test_only_idempotent_tools_are_tried_again_by_themselves(journal: Journal, safety: Safety) -> None:
+async def test_only_idempotent_tools_are_tried_again_by_themselves(orderly: Where, safety: Safety) -> None:
     tries = 0
 
     @tool(safety=safety)
@@ -741,34 +741,34 @@ async def test_only_idempotent_tools_are_tried_again_by_themselves(journal: Jour
             raise OSError("once")
         return "ok"
 
-    result = await Agent(Script(call("flaky"), "done"), tools=[flaky]).run("go", journal=journal)
+    result = await Agent(Script(call("flaky"), "done"), tools=[flaky]).run("go", **orderly.options({}))
     assert tries == (2 if safety is Safety.IDEMPOTENT else 1)
     assert results_of(result)[0].is_error == (safety is not Safety.IDEMPOTENT)
 
 
-async def test_an_at_most_once_call_is_recorded_before_it_runs(journal: Journal) -> None:
+async def test_an_at_most_once_call_is_recorded_before_it_runs(orderly: Where) -> None:
     before: list[str] = []
 
     @tool(safety="at_most_once")
     async def launch(ctx: RunContext[Any]) -> str:
-        before.extend(kinds_of(await journal.read(ctx.run_id)))
+        before.extend(kinds_of(await orderly.journal.read(ctx.run_id)))
         return "launched"
 
-    result = await Agent(Script(call("launch"), "done"), tools=[launch]).run("go", journal=journal)
+    result = await Agent(Script(call("launch"), "done"), tools=[launch]).run("go", **orderly.options({}))
     assert before == ["Started", "ModelAnswered", "ToolStarted"]
     assert kinds_of(await result.events()) == [*before, "ToolReturned", "ModelAnswered", "Ended"]
 
 
-async def test_what_led_to_a_call_is_recorded_before_it_runs(journal: Journal) -> None:
+async def test_what_led_to_a_call_is_recorded_before_it_runs(orderly: Where) -> None:
     before: list[list[str]] = []
 
     @tool
     async def note(ctx: RunContext[Any], n: int) -> int:
-        before.append(kinds_of(await journal.read(ctx.run_id)))
+        before.append(kinds_of(await orderly.journal.read(ctx.run_id)))
         return n
 
     script = Script(call("note", {"n": 1}), [call("note", {"n": 2}), call("note", {"n": 3})], "done")
-    await Agent(script, tools=[note]).run("go", journal=journal)
+    await Agent(script, tools=[note]).run("go", **orderly.options({}))
     assert before[0] == ["Started", "ModelAnswered"]
     assert before[1][:4] == ["Started", "ModelAnswered", "ToolReturned", "ModelAnswered"]
 

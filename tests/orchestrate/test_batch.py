@@ -11,9 +11,10 @@ from flyball import Agent
 from flyball.core.errors import EngineError, FlyballError, UserError
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
-from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.result import RunResult
 from tests.orchestrate.models import Script
+from tests.orchestrate.where import Where
 
 
 def echo(wait: dict[str, asyncio.Event] | None = None) -> Agent[Any, str]:
@@ -30,9 +31,9 @@ def echo(wait: dict[str, asyncio.Event] | None = None) -> Agent[Any, str]:
     return Agent(FunctionEngine(answer))
 
 
-async def test_results_come_in_the_order_of_the_prompts(journal: Journal) -> None:
+async def test_results_come_in_the_order_of_the_prompts(where: Where) -> None:
     words = [f"word {n}" for n in range(20)]
-    results = await echo().run_batch(words, concurrency=3, journal=journal)
+    results = await echo().run_batch(words, concurrency=3, **where.options({}))
     assert [result.output for result in results if isinstance(result, RunResult)] == words
     assert len({result.loop_id for result in results if isinstance(result, RunResult)}) == 20
 

@@ -31,6 +31,7 @@ from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.driven import PLACES, Driven, hanging_in
 from tests.orchestrate.models import Hanging, NeverAsked, Place, Script
 from tests.orchestrate.scenarios import SCENARIOS, TEN, Scenario, add
+from tests.orchestrate.where import Where
 
 
 class GatedJournal(MemoryJournal):
@@ -187,7 +188,7 @@ async def test_a_deadline_and_a_cancel_at_once_are_one_end() -> None:
 async def test_what_others_say_is_taken_in_and_the_run_goes_on(name: str) -> None:
     journal = MemoryJournal()
     agent, place = hanging_in(name)
-    driven = Driven("journal", journal)
+    driven = Driven("journal", Where.here(journal))
     await driven.start(agent)
     await place.entered.wait()
     for n in range(3):
@@ -206,7 +207,7 @@ async def test_what_others_say_is_taken_in_and_the_run_goes_on(name: str) -> Non
 async def test_an_end_that_is_not_recorded_is_none(kind: str, outcome: Outcome) -> None:
     """The answer is there and is being written; somebody else is first."""
     journal, gate = GatedJournal(), Place()
-    driven = Driven("journal", journal)
+    driven = Driven("journal", Where.here(journal))
     script = Script("one", "two")
     journal.gates[2] = gate
     await driven.start(Agent(script))

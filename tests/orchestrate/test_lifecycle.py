@@ -44,6 +44,7 @@ from flyball.orchestrate.lifecycle import (
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.recorded import fork, send_signal
 from flyball.testing.clock import FakeClock
+from tests.orchestrate.driven import drive_of
 from tests.orchestrate.journals import journals
 
 P = Phase
@@ -378,7 +379,7 @@ async def test_a_cancelled_loop() -> None:
 
 async def test_a_loop_that_is_paused_is_so_inside_execute() -> None:
     async with Agent(ScriptedEngine(LOOK, "done"), tools=[look]).iter("hi") as steps:
-        drive = steps._drive  # pyright: ignore[reportPrivateUsage]
+        drive = drive_of(steps)
         await steps.signal("pause")
         assert stage_of(drive.state) is Stage.EXECUTING, "a pause begins where the loop next moves"
         await drive.advance()
@@ -389,7 +390,7 @@ async def test_a_loop_that_is_paused_is_so_inside_execute() -> None:
 
 async def test_a_loop_that_paused_before_a_check_has_not_begun_it() -> None:
     async with checking("yes please").iter("hi") as steps:
-        drive = steps._drive  # pyright: ignore[reportPrivateUsage]
+        drive = drive_of(steps)
         await steps.signal("pause")
         await drive.advance()
         assert drive.state.at == "settle"
@@ -401,7 +402,7 @@ async def test_a_loop_that_paused_before_a_check_has_not_begun_it() -> None:
 async def test_a_loop_that_waits_for_approval() -> None:
     careful = tool(approval=True)(look_again)
     async with Agent(ScriptedEngine(tool_call_answer("look_again")), tools=[careful]).iter("hi") as steps:
-        drive = steps._drive  # pyright: ignore[reportPrivateUsage]
+        drive = drive_of(steps)
         await drive.advance()
         assert (phase_of(drive.state), stage_of(drive.state)) == (P.EXECUTE, Stage.AWAITING_APPROVAL)
 

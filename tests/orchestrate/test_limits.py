@@ -26,11 +26,11 @@ from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Request
 from flyball.orchestrate.history import check_history
-from flyball.orchestrate.journal import Journal
 from flyball.testing.clock import FakeClock
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import Hanging, Script
 from tests.orchestrate.scenarios import City, add, final, said
+from tests.orchestrate.where import Where
 
 EACH = Usage(10, 5)
 """What each turn uses."""
@@ -236,11 +236,9 @@ async def test_the_first_breach_wins(iterations: int, requests: int, calls: int,
 # The time
 
 
-async def test_the_time_is_up_while_the_model_is_silent(journal: Journal) -> None:
+async def test_the_time_is_up_while_the_model_is_silent(orderly: Where) -> None:
     clock, model = FakeClock(), Hanging()
-    task = asyncio.ensure_future(
-        Agent(model).run("go", timeout=60, clock=clock, journal=journal, loop_id=f"t-{id(clock)}")
-    )
+    task = asyncio.ensure_future(Agent(model).run("go", timeout=60, clock=clock, **orderly.options({})))
     await model.place.entered.wait()
     await clock.advance(59)
     assert not task.done()
@@ -280,7 +278,7 @@ async def test_a_run_in_time_leaves_no_timer_behind(run: Runner) -> None:
     assert "TimePassed" not in kinds_of(await result.events())
 
 
-async def test_the_time_is_up_while_user_code_thinks(journal: Journal) -> None:
+async def test_the_time_is_up_while_user_code_thinks(where: Where) -> None:
     clock = FakeClock()
     entered = asyncio.Event()
 
@@ -290,7 +288,7 @@ async def test_the_time_is_up_while_user_code_thinks(journal: Journal) -> None:
         return output
 
     task = asyncio.ensure_future(
-        Agent(Script("hi"), validators=[think]).run("go", timeout=5, clock=clock, journal=journal)
+        Agent(Script("hi"), validators=[think]).run("go", timeout=5, clock=clock, **where.options({}))
     )
     await entered.wait()
     await clock.advance(5)

@@ -60,6 +60,7 @@ from tests.orchestrate.scenarios import (
     launch,
     step,
 )
+from tests.orchestrate.where import Where
 
 RETRY = Signal(SignalType.RETRY)
 
@@ -323,7 +324,7 @@ async def test_the_driver_that_is_taken_over_stops_at_once_and_the_other_finishe
     first, hanging = hanging_in(name)
     second, free = hanging_in(name)
     free.let_go.set()
-    driven = Driven("journal", journal)
+    driven = Driven("journal", Where.here(journal))
     await driven.start(first)
     await hanging.entered.wait()
     result = await second.resume(driven.loop_id, journal)
@@ -569,16 +570,16 @@ async def test_a_retry_tells_the_model_what_did_not_work(journal: Journal) -> No
     assert (await agent.resume(loop_id, journal)).output == City(name="Rome")
 
 
-async def test_a_cancelled_loop_can_be_tried_again(journal: Journal) -> None:
+async def test_a_cancelled_loop_can_be_tried_again(where: Where) -> None:
     agent, place = hanging_in("tool")
-    driven = Driven("journal", journal)
+    driven = Driven("journal", where)
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     await driven.signal("cancel")
     with pytest.raises(CancelledSignal):
         await driven.end()
     assert await driven.signal("retry")
-    assert (await agent.resume(driven.loop_id, journal)).output == "done"
+    assert (await where.resume(agent, driven.loop_id)).output == "done"
 
 
 async def test_a_loop_that_ended_well_is_not_tried_again(journal: Journal) -> None:

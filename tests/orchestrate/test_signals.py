@@ -31,15 +31,16 @@ from tests.orchestrate.driven import PLACES, WAYS, Driven, Way, hanging_in
 from tests.orchestrate.models import Hanging, Place, Script
 from tests.orchestrate.scenarios import add
 from tests.orchestrate.simulation import World, is_work, reply, specs
+from tests.orchestrate.where import Where
 
 INTERRUPTIBLE = [name for name in PLACES if name != "delivery"]
 """A delivery is owed once the outcome is decided: no signal takes that back."""
 
 
 @pytest.fixture(params=WAYS)
-def driven(request: pytest.FixtureRequest, journal: Journal) -> Driven:
+def driven(request: pytest.FixtureRequest, where: Where) -> Driven:
     """A run in a task of its own, reached by its journal, its steps or its stream."""
-    return Driven(request.param, journal)
+    return Driven(request.param, where)
 
 
 # Cancel
@@ -49,7 +50,7 @@ def driven(request: pytest.FixtureRequest, journal: Journal) -> Driven:
 async def test_a_cancel_interrupts_at_once_whatever_is_going_on(driven: Driven, name: str) -> None:
     agent, place = hanging_in(name)
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     assert await driven.signal("cancel", "enough")
     with pytest.raises(CancelledSignal, match="cancelled by me: enough") as caught:
         await driven.end()
@@ -64,7 +65,7 @@ async def test_a_cancel_interrupts_at_once_whatever_is_going_on(driven: Driven, 
 async def test_calls_that_a_cancel_cut_off_are_answered(driven: Driven) -> None:
     agent, place = hanging_in("tools")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     await driven.signal("cancel")
     with pytest.raises(CancelledSignal) as caught:
         await driven.end()
@@ -76,7 +77,7 @@ async def test_calls_that_a_cancel_cut_off_are_answered(driven: Driven) -> None:
 async def test_an_at_most_once_call_that_a_cancel_cut_off_may_have_had_its_effect(driven: Driven) -> None:
     agent, place = hanging_in("at_most_once")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     await driven.signal("cancel")
     with pytest.raises(CancelledSignal) as caught:
         await driven.end()
@@ -93,7 +94,7 @@ async def test_results_that_were_there_before_the_cancel_stay(driven: Driven) ->
         return "worked"
 
     await driven.start(Agent(Script([call("work", {"n": 0}), call("work", {"n": 1})]), tools=[work]))
-    await place.entered.wait()
+    await driven.reach(place)
     await driven.journal.wait(driven.loop_id, 2)
     await driven.signal("cancel")
     with pytest.raises(CancelledSignal) as caught:
@@ -105,7 +106,7 @@ async def test_results_that_were_there_before_the_cancel_stay(driven: Driven) ->
 async def test_a_history_that_was_cancelled_can_be_gone_on_with(driven: Driven) -> None:
     agent, place = hanging_in("tools")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     await driven.signal("cancel")
     with pytest.raises(CancelledSignal) as caught:
         await driven.end()
@@ -121,7 +122,7 @@ async def test_what_must_happen_at_the_end_happens_after_a_cancel_too(driven: Dr
 
     model = Hanging()
     await driven.start(Agent(model, deliveries=[deliver]))
-    await model.place.entered.wait()
+    await driven.reach(model.place)
     await driven.signal("cancel")
     with pytest.raises(CancelledSignal):
         await driven.end()
@@ -131,13 +132,13 @@ async def test_what_must_happen_at_the_end_happens_after_a_cancel_too(driven: Dr
 async def test_a_delivery_is_not_cut_off(driven: Driven) -> None:
     agent, place = hanging_in("delivery")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     assert not await driven.signal("cancel"), "the outcome is decided"
     place.let_go.set()
     assert (await driven.end()).output == "done"
 
 
-async def test_a_model_that_will_not_be_cancelled_ends_the_run_when_it_answers(journal: Journal) -> None:
+async def test_a_model_that_will_not_be_cancelled_ends_the_run_when_it_answers(where: Where) -> None:
     entered = asyncio.Event()
 
     class Stubborn(Script):
@@ -148,7 +149,7 @@ async def test_a_model_that_will_not_be_cancelled_ends_the_run_when_it_answers(j
             except asyncio.CancelledError:
                 return await super().infer(request)
 
-    driven = Driven("journal", journal)
+    driven = Driven("journal", where)
     await driven.start(Agent(Stubborn("too late")))
     await entered.wait()
     await driven.signal("cancel")
@@ -177,19 +178,19 @@ async def test_a_tool_may_cancel_its_own_run(run: Runner) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PLACES)
 async def test_a_cancelled_task_leaves_a_journal_that_resume_goes_on_with(
-    journal: Journal, way: Way, name: str
+    where: Where, way: Way, name: str
 ) -> None:
-    driven = Driven(way, journal)
+    driven = Driven(way, where)
     agent, place = hanging_in(name)
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     driven.task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await driven.end()
     assert place.cancelled == place.times
     assert "Ended" not in await driven.kinds()
     place.let_go.set()
-    result = await agent.resume(driven.loop_id, journal)
+    result = await where.resume(agent, driven.loop_id)
     assert result.output == "done"
     check_history(result.messages)
     if name == "at_most_once":
@@ -197,14 +198,14 @@ async def test_a_cancelled_task_leaves_a_journal_that_resume_goes_on_with(
 
 
 @pytest.mark.parametrize("name", PLACES)
-async def test_a_time_out_of_the_callers_is_the_callers(journal: Journal, name: str) -> None:
+async def test_a_time_out_of_the_callers_is_the_callers(where: Where, name: str) -> None:
     agent, place = hanging_in(name)
     loop = asyncio.get_running_loop()
 
     async def limited() -> None:
         async with asyncio.timeout(None) as scope:
             reach_in.append(scope)
-            await agent.run("go", journal=journal)
+            await agent.run("go", **where.options({}))
 
     async def caller() -> None:
         with pytest.raises(TimeoutError):
@@ -225,7 +226,7 @@ async def test_a_time_out_of_the_callers_is_the_callers(journal: Journal, name: 
 async def test_a_cancellation_from_outside_is_not_swallowed_by_an_interruption(
     name: str, *, signal_first: bool
 ) -> None:
-    """Both arrive before the task that drives runs again."""
+    """Both arrive before the task that drives runs again. Elsewhere no task of the caller's drives."""
     agent, place = hanging_in(name)
     async with agent.iter("go") as run:
         task = asyncio.create_task(run.next())
@@ -244,6 +245,7 @@ async def test_a_cancellation_from_outside_is_not_swallowed_by_an_interruption(
 
 
 async def test_a_cancellation_from_outside_that_comes_during_an_interruption_gets_through() -> None:
+    """In process only: elsewhere an interruption and the caller's task have nothing to do with each other."""
     cleaning, cleaned = asyncio.Event(), asyncio.Event()
 
     class Tidy(Script):
@@ -290,7 +292,7 @@ async def test_a_pause_lets_the_model_finish_and_then_nothing_runs(driven: Drive
                 yield event
 
     await driven.start(Agent(Slow(call("work"), "done"), tools=[work]))
-    await place.entered.wait()
+    await driven.reach(place)
     assert await driven.signal("pause")
     assert not await driven.signal("pause"), "it is pausing already"
     length = len(await driven.kinds())
@@ -302,7 +304,8 @@ async def test_a_pause_lets_the_model_finish_and_then_nothing_runs(driven: Drive
     assert await driven.signal("resume")
     result = await driven.end()
     assert result.output == "done"
-    assert seen == [["pause", "feedback", "resume"]], "the tool ran after the resume"
+    assert seen[0] == ["pause", "feedback", "resume"], "the tool ran after the resume"
+    assert not driven.where.calm or len(seen) == 1
 
 
 @pytest.mark.parametrize(("room", "sequential"), [(1, False), (2, False), (64, False), (64, True)])
@@ -336,17 +339,20 @@ async def test_a_pause_lets_running_calls_finish_and_begins_none(
     for n in range(at_once):
         await driven.journal.wait(driven.loop_id, length + n)
     assert await driven.signal("feedback", "is anybody there?")
-    assert began_paused == []
-    assert [place.times for place in places] == [1] * at_once + [0] * (4 - at_once)
+    # A call that ran, and whose worker crashed, may finish too: it begins again.
+    assert set(began_paused) <= (set() if driven.where.calm else set(range(at_once)))
+    began = [place.times for place in places]
+    assert [min(times, 1) for times in began] == [1] * at_once + [0] * (4 - at_once)
     paused = not await driven.signal("resume")
     assert (await driven.end()).output == "done"
-    assert [place.times for place in places] == [1] * 4
+    times = [place.times for place in places]
+    assert times == [1] * 4 if driven.where.calm else min(times) >= 1
 
 
 async def test_a_pause_that_is_taken_back_in_time_changes_nothing(driven: Driven) -> None:
     agent, place = hanging_in("tools")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     assert await driven.signal("pause")
     assert await driven.signal("resume")
     assert not await driven.signal("resume")
@@ -357,7 +363,7 @@ async def test_a_pause_that_is_taken_back_in_time_changes_nothing(driven: Driven
 async def test_a_paused_run_can_be_cancelled(driven: Driven) -> None:
     agent, place = hanging_in("tool")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     await driven.signal("pause")
     length = len(await driven.kinds())
     place.let_go.set()
@@ -367,21 +373,22 @@ async def test_a_paused_run_can_be_cancelled(driven: Driven) -> None:
         await driven.end()
 
 
-async def test_a_pause_survives_the_process(journal: Journal) -> None:
+async def test_a_pause_survives_the_process(where: Where) -> None:
     agent, place = hanging_in("tool")
-    driven = Driven("journal", journal)
+    driven = Driven("journal", where)
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     await driven.signal("pause")
     length = len(await driven.kinds())
     place.let_go.set()
-    await journal.wait(driven.loop_id, length)
+    await where.journal.wait(driven.loop_id, length)
     driven.task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await driven.end()
-    resumed = asyncio.create_task(agent.resume(driven.loop_id, journal))
-    await journal.wait(driven.loop_id, length + 1)
-    assert (await driven.kinds())[-1] == "Resumed"
+    resumed = asyncio.create_task(where.resume(agent, driven.loop_id))
+    if not where.split:  # where nobody owns a loop, nobody takes it over
+        await where.journal.wait(driven.loop_id, length + 1)
+        assert (await driven.kinds())[-1] == "Resumed"
     assert not resumed.done()
     assert await driven.signal("resume")
     assert (await resumed).output == "done"
@@ -427,7 +434,7 @@ async def test_feedback_reaches_the_next_request(driven: Driven) -> None:
         return "worked"
 
     await driven.start(Agent(script, tools=[work]))
-    await place.entered.wait()
+    await driven.reach(place)
     assert await driven.signal("feedback", "and be quick")
     assert await driven.signal("feedback", "please")
     place.let_go.set()
@@ -437,11 +444,11 @@ async def test_feedback_reaches_the_next_request(driven: Driven) -> None:
     check_history(result.messages)
 
 
-async def test_feedback_joins_what_the_model_is_asked_again(journal: Journal) -> None:
+async def test_feedback_joins_what_the_model_is_asked_again(where: Where) -> None:
     place = Place()
 
     script = Script("", "done")
-    driven = Driven("journal", journal)
+    driven = Driven("journal", where)
 
     class Slow(Script):
         async def infer(self, request: Any) -> Any:
@@ -449,7 +456,7 @@ async def test_feedback_joins_what_the_model_is_asked_again(journal: Journal) ->
             return await script.infer(request)
 
     await driven.start(Agent(Slow(), retries=2))
-    await place.entered.wait()
+    await driven.reach(place)
     await driven.signal("feedback", "be quick")
     place.let_go.set()
     await driven.end()
@@ -461,7 +468,7 @@ async def test_feedback_that_is_no_whole_text_is_made_one_and_without_text_there
 ) -> None:
     agent, place = hanging_in("tool")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     assert not await driven.signal("feedback", "")
     assert await driven.signal("feedback", "half \ud800")
     place.let_go.set()
@@ -471,7 +478,7 @@ async def test_feedback_that_is_no_whole_text_is_made_one_and_without_text_there
 async def test_feedback_to_an_answer_is_read_before_the_run_ends(driven: Driven) -> None:
     agent, place = hanging_in("model")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     assert await driven.signal("feedback", "are you sure?")
     place.let_go.set()
     result = await driven.end()
@@ -491,7 +498,7 @@ async def test_a_signal_with_the_same_id_is_taken_once(driven: Driven) -> None:
         return "worked"
 
     await driven.start(Agent(script, tools=[work]))
-    await place.entered.wait()
+    await driven.reach(place)
     assert await driven.signal("feedback", "once", name="s1")
     assert not await driven.signal("feedback", "once", name="s1")
     assert await driven.signal("feedback", "twice", name="s2")
@@ -503,7 +510,7 @@ async def test_a_signal_with_the_same_id_is_taken_once(driven: Driven) -> None:
 async def test_what_nobody_waits_for_is_refused(driven: Driven) -> None:
     agent, place = hanging_in("model")
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     length = len(await driven.kinds())
     for kind in ("resume", "approve", "reject", "retry"):
         assert not await driven.signal(kind)
@@ -514,17 +521,17 @@ async def test_what_nobody_waits_for_is_refused(driven: Driven) -> None:
         assert not await driven.signal(kind), "it is over"
 
 
-async def test_a_signal_that_does_not_exist_is_refused() -> None:
-    async with Agent(Script("hi")).iter("go") as run:
+async def test_a_signal_that_does_not_exist_is_refused(where: Where) -> None:
+    async with where.iter(Agent(Script("hi"))) as run:
         with pytest.raises(UserError, match="cancel, pause, resume"):
             await run.signal("explode")
 
 
-async def test_signals_that_are_sent_at_once_are_all_taken(journal: Journal) -> None:
+async def test_signals_that_are_sent_at_once_are_all_taken(where: Where) -> None:
     agent, place = hanging_in("tool")
-    driven = Driven("journal", journal)
+    driven = Driven("journal", where)
     await driven.start(agent)
-    await place.entered.wait()
+    await driven.reach(place)
     sent = await asyncio.gather(*[driven.signal("feedback", f"{n}") for n in range(10)])
     assert all(sent)
     place.let_go.set()
@@ -533,9 +540,9 @@ async def test_signals_that_are_sent_at_once_are_all_taken(journal: Journal) -> 
     assert sorted(said) == sorted(str(n) for n in range(10))
 
 
-async def test_a_signal_to_no_loop_is_refused(journal: Journal) -> None:
+async def test_a_signal_to_no_loop_is_refused(where: Where) -> None:
     with pytest.raises(LoopNotFound):
-        await send_signal(journal, "no such loop", Signal(SignalType.CANCEL))
+        await send_signal(where.journal, "no such loop", Signal(SignalType.CANCEL))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -559,6 +566,7 @@ async def test_signals_reach_a_split_loop_through_its_journal(seed: int) -> None
 
 @pytest.mark.parametrize("how", ["time", "cancel"])
 async def test_a_stream_that_is_held_ends_at_the_next_piece(journal: Journal, how: str) -> None:
+    """In process only: a loop that is driven elsewhere is not held by its reader."""
     clock, model = FakeClock(), Hanging("one ", "two ", "three ")
     model.place.let_go.set()
     async with Agent(model).run_stream("go", timeout=60, clock=clock, journal=journal) as stream:
@@ -583,10 +591,10 @@ async def test_a_stream_that_is_held_ends_at_the_next_piece(journal: Journal, ho
 
 
 async def test_a_stream_that_waits_for_the_model_is_interrupted_also_after_its_reader_changed_tasks(
-    journal: Journal,
+    where: Where,
 ) -> None:
     model = Hanging("one ")
-    async with Agent(model).run_stream("go", journal=journal) as stream:
+    async with where.stream(Agent(model)) as stream:
         pieces = stream.text()
         assert await asyncio.create_task(anext(pieces)) == "one "  # pyright: ignore[reportArgumentType]
         second = asyncio.create_task(anext(pieces, "nothing more"))  # pyright: ignore[reportArgumentType]

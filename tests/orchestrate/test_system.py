@@ -638,9 +638,10 @@ async def test_another_driver_may_drive() -> None:
     answers = (tool_call_answer("add", {"a": 1, "b": 2}, "one"), "three")
     response = await handled(asking(), *answers, tools=[add], driver=SplitDriver())
     assert (response.content, response.tool_calls_made[0].result) == ("three", 3)
-    (only,) = await pieces_of(System(ScriptedEngine("yes"), driver=SplitDriver()), asking())
-    assert isinstance(only, SystemResponse)
-    assert only.content == "yes"
+    *pieces, last = await pieces_of(System(ScriptedEngine("yes"), driver=SplitDriver()), asking())
+    assert pieces[0] == TextDelta(0, "yes")
+    assert isinstance(last, SystemResponse)
+    assert last.content == "yes"
 
 
 async def test_an_agent_may_be_given_more() -> None:

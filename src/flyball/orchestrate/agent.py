@@ -7,13 +7,14 @@ An agent is configuration and code, no state: it may run many times at once. Wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 from typing_extensions import Unpack
 
+from flyball.core.clock import Clock
 from flyball.core.context import DepsT
 from flyball.core.encodable import NotEncodable, clean_text, to_json
 from flyball.core.errors import FlyballError, UserError
@@ -28,7 +29,10 @@ from flyball.inference.engine import Engine
 from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import AgentConfig, bind
-from flyball.orchestrate.driver import Drive, Driver
+from flyball.orchestrate.driven import DrivenLoop
+from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.elsewhere import Driver
+from flyball.orchestrate.followed import FollowedLoop
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import start
@@ -36,7 +40,7 @@ from flyball.orchestrate.options import RunOptions, check_options
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
-from flyball.orchestrate.runs import AgentRun, StreamedRun, result_from, result_of
+from flyball.orchestrate.runs import AgentRun, Loop, StreamedRun, result_from, result_of
 from flyball.orchestrate.schema_output import reader_for
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -216,17 +220,14 @@ class Agent(Generic[DepsT, OutputT]):
         """Run while the model's answers are streamed: as text, or as stream events.
 
         A run that is not read to its end stays as it is recorded; its `loop_id` can be resumed.
-
-        Raises:
-            UserError: with a `driver`: only this process can hand on the pieces.
+        With a `driver` the loop is not held up by its reader, and goes on elsewhere when the block is left.
         """
-        drive = await self._begin_here(prompt, options)
-        streamed: StreamedRun[OutputT] = StreamedRun(drive)
-        try:
-            yield streamed
-        finally:
-            drive.close()
-            await streamed.close()
+        async with self._opened(prompt, options) as loop:
+            streamed: StreamedRun[OutputT] = StreamedRun(loop)
+            try:
+                yield streamed
+            finally:
+                await streamed.close()
 
     @asynccontextmanager
     async def iter(
@@ -235,15 +236,10 @@ class Agent(Generic[DepsT, OutputT]):
         """Run step by step: a step is one model call with the handling of its tool calls.
 
         A run that is left before its end stays as it is recorded; its `loop_id` can be resumed.
-
-        Raises:
-            UserError: with a `driver`: only this process can hold the run between steps.
+        With a `driver` nothing is held up between the steps: they are given out as they were recorded.
         """
-        drive = await self._begin_here(prompt, options)
-        try:
-            yield AgentRun(drive)
-        finally:
-            drive.close()
+        async with self._opened(prompt, options) as loop:
+            yield AgentRun(loop)
 
     async def run_batch(
         self,
@@ -433,21 +429,34 @@ class Agent(Generic[DepsT, OutputT]):
             return await Drive.begin(bindings, MemoryJournal(), started, clock, shared=False)
         return await Drive.begin(bindings, journal, started, clock)
 
-    def _begin_here(self, prompt: Content | None, options: Any) -> Coroutine[Any, Any, Drive]:
-        if "driver" in options:
-            raise UserError("run_stream() and iter() drive the loop in this process: leave driver= out")
-        return self._begin(prompt, options)
+    @asynccontextmanager
+    async def _opened(self, prompt: Content | None, options: Any) -> AsyncGenerator[Loop]:
+        """Begin a run that its caller takes part in, wherever it is driven."""
+        if "driver" not in options:
+            drive = await self._begin(prompt, options)
+            try:
+                yield DrivenLoop(drive)
+            finally:
+                drive.close()
+            return
+        driver, bindings, started, clock = self._for_driver(prompt, options)
+        async with driver.follow(bindings, options.get("journal"), started, clock) as following:
+            yield await FollowedLoop.join(following, bindings, started.loop_id)
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
         """Hand the loop to another driver."""
+        driver, bindings, started, clock = self._for_driver(prompt, options)
+        journal, state = await driver.run(bindings, options.get("journal"), started, clock)
+        return result_from(state, bindings.output, journal)
+
+    def _for_driver(self, prompt: Content | None, options: Any) -> tuple[Driver, Bindings, Started, Clock]:
+        """What another driver needs to begin a loop."""
         check_options(options)
-        driver: Driver = options["driver"]
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK)
         started = _started(bindings.spec, prompt_message(prompt), options, clock.now())
         check_question(started)
-        journal, state = await driver.run(bindings, options.get("journal"), started, clock)
-        return result_from(state, bindings.output, journal)
+        return options["driver"], bindings, started, clock
 
     def _bound(self, options: Any) -> Bindings:
         if options or _overrides.get(None) is not None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from flyball.core.clock import Clock, Timer
 from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
@@ -51,16 +51,6 @@ from flyball.orchestrate.tasks import current_task
 
 UNREAD: Any = object()
 """Stands for an output that has not been read from the state yet."""
-
-
-class Driver(Protocol):
-    """Runs loops somewhere else than in the caller's task."""
-
-    async def run(
-        self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
-    ) -> tuple[Journal, State]:
-        """Run a loop to its end (or to where it waits); gives the journal it is in and its state."""
-        ...
 
 
 class Drive(Ledger):

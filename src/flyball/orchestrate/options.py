@@ -14,7 +14,7 @@ from flyball.core.messages import Message
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
-from flyball.orchestrate.driver import Driver
+from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.journal import Journal
 
 

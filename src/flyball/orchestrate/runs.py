@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any, Generic
+from typing import Any, Generic, Protocol
 
 from msgspec import Struct
 
@@ -13,12 +13,13 @@ from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import RunUsage
 from flyball.inference.stream import StreamEvent
+from flyball.inference.text import text_so_far
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.state import State
-from flyball.orchestrate.streaming import is_running, stream
+from flyball.orchestrate.streaming import is_running
 
 
 class Step(Struct, frozen=True):
@@ -29,33 +30,67 @@ class Step(Struct, frozen=True):
     results: tuple[ToolResult, ...] = ()
 
 
+class Loop(Protocol):
+    """What a run's handle needs of whoever drives the loop, here or elsewhere."""
+
+    @property
+    def state(self) -> State:
+        """The fold of what the caller has been shown."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether it is over, and recorded as such."""
+        ...
+
+    async def signal(self, signal: Signal) -> bool:
+        """Say something to the loop; recorded when this returns. False if it does not fit."""
+        ...
+
+    def result(self) -> RunResult[Any]:
+        """The result of a loop that is over."""
+        ...
+
+    async def step(self) -> Step | None:
+        """The next turn; None when the run is over."""
+        ...
+
+    def text(self, before: AsyncGenerator[Any] | None) -> AsyncGenerator[str]:
+        """The text of the answers, piece by piece. `before` is a former reading, which ends here."""
+        ...
+
+    def events(self, before: AsyncGenerator[Any] | None) -> AsyncGenerator[StreamEvent]:
+        """The pieces of the answers. `before` is a former reading, which ends here."""
+        ...
+
+
 class _Run(Generic[OutputT]):
-    """What the two kinds share: the drive, its result, and signals to it."""
+    """What the two kinds share: the loop, its result, and signals to it."""
 
-    __slots__ = ("_drive",)
+    __slots__ = ("_loop",)
 
-    def __init__(self, drive: Drive) -> None:
-        self._drive = drive
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
 
     @property
     def loop_id(self) -> str:
         """The loop's id."""
-        return self._drive.loop_id
+        return self._loop.state.loop_id
 
     @property
     def done(self) -> bool:
         """Whether the run is over."""
-        return self._drive.done
+        return self._loop.done
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The history so far."""
-        return tuple(self._drive.state.history)
+        return tuple(self._loop.state.history)
 
     @property
     def usage(self) -> RunUsage:
         """What was used so far."""
-        return self._drive.state.usage
+        return self._loop.state.usage
 
     async def signal(
         self, signal: Signal | SignalType | str, text: str = "", call_id: str | None = None
@@ -69,7 +104,7 @@ class _Run(Generic[OutputT]):
             if signal not in tuple(SignalType):
                 raise UserError(f"there is no signal {signal!r}; there are {', '.join(SignalType)}")
             signal = Signal(SignalType(signal), text=text, call_id=call_id)
-        return await self._drive.signal(signal)
+        return await self._loop.signal(signal)
 
     async def cancel(self, reason: str = "") -> bool:
         """Cancel the run. What it did so far stays recorded."""
@@ -83,16 +118,19 @@ class _Run(Generic[OutputT]):
             AgentRunClosed: it is not over yet.
             FlyballError: the run's own failure.
         """
-        if not self._drive.done:
+        if not self._loop.done:
             raise AgentRunClosed(
                 "the run is not over: iterate to its end before asking for its result",
                 loop_id=self.loop_id,
             )
-        return result_of(self._drive)
+        return self._loop.result()
 
 
 class AgentRun(_Run[OutputT]):
-    """A run taken step by step. Nothing runs while the caller holds a step."""
+    """A run taken step by step. Nothing runs while the caller holds a step, where the loop is driven here.
+
+    A driver that runs it elsewhere does not wait: its steps are given out as they were recorded.
+    """
 
     __slots__ = ()
 
@@ -104,58 +142,59 @@ class AgentRun(_Run[OutputT]):
 
         What comes before the first turn (prompt functions) belongs to its step.
         """
-        drive = self._drive
-        while drive.state.turn == 0 and not drive.done:
-            drive.enter()
-            await drive.advance()
-        if drive.done:
-            return None
-        state = drive.state
-        turn = state.turn
-        begun = len(state.history) - bool(state.calls)  # a run that is resumed may stand in a turn's middle
-        drive.enter()
-        while not drive.done and drive.state.turn == turn:
-            await drive.advance()
-        await drive.flush()
-        return _step(turn, drive.state.history[begun:])
+        return await self._loop.step()
 
     async def _steps(self) -> AsyncIterator[Step]:
         while (step := await self.next()) is not None:
             yield step
 
 
-def _step(turn: int, added: list[Message]) -> Step:
+def begun_at(state: State) -> int:
+    """Where in the history the turn began that a loop stands in, perhaps in its middle."""
+    return len(state.history) - bool(state.calls)
+
+
+def step_of(turn: int, added: list[Message]) -> Step:
+    """The step of a turn, from the messages that it added to the history."""
     message = next((message for message in added if message.role == "assistant"), None)
     results = tuple(result for added_message in added for result in added_message.tool_results)
     return Step(turn, message, results)
 
 
 class StreamedRun(_Run[OutputT]):
-    """A run whose model calls are streamed. It goes on as far as the caller reads, and no further.
+    """A run whose model calls are streamed. Driven here, it goes as far as the caller reads, and no further.
 
-    A streamed run leaves the same journal as a plain one: the pieces pass by, the message is recorded.
-    It is read by one reader at a time: who begins to read anew ends the reading before, and the model call
-    that was under way is made again.
+    A streamed run leaves the same journal as a plain one: the pieces pass by, the message is recorded. It
+    is read by one reader at a time: who begins to read anew ends the reading before, and reads the answer
+    that is open from its beginning. (Driven here, the model call that was under way is made again.) Driven
+    elsewhere, pieces that were lost on the way are made up for from the recorded answer, and a model call
+    that was made again and says something else than was read is told by a `Restart`.
     """
 
     __slots__ = ("_reading",)
 
-    def __init__(self, drive: Drive) -> None:
-        super().__init__(drive)
+    def __init__(self, loop: Loop) -> None:
+        super().__init__(loop)
         self._reading: AsyncGenerator[Any] | None = None
 
     def events(self) -> AsyncIterator[StreamEvent]:
         """All pieces of all the model's answers, in order."""
-        self._reading = pieces = stream(self._drive, self._reading)
+        self._reading = pieces = self._loop.events(self._reading)
         return pieces
 
     def text(self, *, delta: bool = True) -> AsyncIterator[str]:
-        """The text of the answers: piece by piece, or, with `delta=False`, all of it so far each time."""
-        self._reading = pieces = stream(self._drive, self._reading, only_text=True)
-        return pieces if delta else _cumulative(pieces)
+        """The text of the answers: piece by piece, or, with `delta=False`, all of it so far each time.
+
+        Raises:
+            StreamRestarted: a model call was made again and has other text than was given out. With
+                `delta=False` there is nothing to take back: the next text is the right one.
+        """
+        before = self._reading
+        self._reading = pieces = self._loop.text(before) if delta else text_so_far(self._loop.events(before))
+        return pieces
 
     async def close(self) -> None:
-        """End the reading; the model call that is under way ends too, and the journal stays as it is."""
+        """End the reading, and, driven here, the model call under way. The journal stays as it is."""
         if self._reading is not None and not is_running(self._reading):
             await self._reading.aclose()
 
@@ -164,13 +203,6 @@ class StreamedRun(_Run[OutputT]):
         async for _ in self.events():
             pass
         return self.result.output
-
-
-async def _cumulative(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
-    so_far: list[str] = []
-    async for piece in pieces:
-        so_far.append(piece)
-        yield "".join(so_far)
 
 
 def result_of(drive: Drive) -> RunResult[Any]:

@@ -11,9 +11,10 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Literal, overload
 
-from flyball.core.errors import UserError
+from flyball.core.errors import StreamRestarted, UserError
 from flyball.core.messages import Message
-from flyball.inference.stream import Assembler, StreamEvent, TextDelta
+from flyball.inference.stream import Assembler, Restart, StreamEvent, TextDelta
+from flyball.inference.text import TextReader, text_in
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.performers import is_cancelled, model_answered, model_failed
 from flyball.orchestrate.requests import request_of
@@ -37,6 +38,7 @@ async def stream(
 
     Raises:
         UserError: another task is reading just now.
+        StreamRestarted: an answer began again with other text than was given out.
     """
     if before is not None:
         if is_running(before):
@@ -52,6 +54,8 @@ async def stream(
         feed, now = assembler.feed, drive.clock.now
         began = now()
         source: AsyncIterator[StreamEvent] | None = None
+        again: TextReader | None = None
+        restarted: StreamRestarted | None = None
         drive.effect = effect
         if drive.shared:
             drive.look_out()
@@ -59,12 +63,21 @@ async def stream(
         try:
             source = drive.bindings.engine.stream(request_of(drive.state, effect, drive.parts))
             async for event in source:
-                feed(event)
                 piece: StreamEvent | str = event
                 if only_text:
-                    if type(event) is not TextDelta:
-                        continue
-                    piece = event.text
+                    if type(event) is TextDelta and again is None:
+                        piece = event.text
+                    else:
+                        if type(event) is Restart:
+                            again = again or TextReader(assembler.message().text)
+                        try:
+                            piece = text_in(event, assembler.begun) if again is None else again.feed(event)
+                        except StreamRestarted as error:
+                            restarted = error  # it is the reader's, and nothing that the model did wrong
+                            break
+                feed(event)
+                if not piece:
+                    continue
                 # While the reader holds a piece its task is its own: it must not be cancelled from here.
                 drive.task = None
                 yield piece
@@ -82,15 +95,17 @@ async def stream(
             if not drive.is_interruption():
                 if is_cancelled():
                     raise
-                drive.take(model_failed(error, effect.turn, began, now(), _partial(assembler)))
+                drive.take(model_failed(error, effect.turn, began, now(), partial_of(assembler)))
         except Exception as error:
-            drive.take(model_failed(error, effect.turn, began, now(), _partial(assembler)))
+            drive.take(model_failed(error, effect.turn, began, now(), partial_of(assembler)))
         finally:
             drive.effect = None
             if drive.interrupted:
                 drive.is_interruption()
             if source is not None:
-                await _close(source)
+                await close_source(source)
+        if restarted is not None:
+            raise restarted
     await drive.flush()
     drive.close()
 
@@ -100,7 +115,8 @@ def is_running(reading: AsyncGenerator[Any]) -> bool:
     return bool(getattr(reading, "ag_running", False))
 
 
-def _partial(assembler: Assembler) -> Message | None:
+def partial_of(assembler: Assembler) -> Message | None:
+    """What had come of an answer that broke off, if that is anything."""
     try:
         message = assembler.message()
     except Exception:  # the pieces are no text: there is nothing to show
@@ -108,7 +124,8 @@ def _partial(assembler: Assembler) -> Message | None:
     return message if message.parts else None
 
 
-async def _close(source: AsyncIterator[StreamEvent]) -> None:
+async def close_source(source: AsyncIterator[StreamEvent]) -> None:
+    """Close an engine's stream, if it can be closed."""
     close = getattr(source, "aclose", None)
     if close is None:
         return

@@ -28,14 +28,16 @@ from flyball.core.messages import Content, Text
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.engine import Engine
 from flyball.inference.registry import resolve_engine
-from flyball.inference.stream import Finish, PartStart, StreamEvent, TextDelta, close_stream
+from flyball.inference.stream import Finish, PartStart, Restart, StreamEvent, TextDelta, close_stream
 from flyball.orchestrate.agent import Agent, prompt_message
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import bind
 from flyball.orchestrate.contracts import Mode, SystemRequest, SystemResponse
 from flyball.orchestrate.correlation import loop_correlation
 from flyball.orchestrate.course import OVER
-from flyball.orchestrate.driver import Drive, Driver
+from flyball.orchestrate.driven import DrivenLoop
+from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.recorded import fork, load, send_signal
 from flyball.orchestrate.requesting import (
@@ -117,13 +119,10 @@ class System:
     ) -> AsyncGenerator[StreamEvent | SystemResponse]:
         """Serve a request while the model's answers are streamed: their pieces, and last the response.
 
-        It goes as far as it is read; closing it early leaves the loop as it is recorded. Where another driver
-        drives there are no pieces.
+        It goes as far as it is read, unless another driver drives; closing it early leaves the loop as it is
+        recorded. A `Restart` takes back the pieces of an answer that had to be begun again.
         """
         request, loop_id = identified(request), loop_id or new_id()
-        if "driver" in self._options:
-            yield await self.handle(request, loop_id=loop_id)
-            return
 
         async def begin() -> _Begun:
             run, agent, asked = self._prepared(request, loop_id)
@@ -327,7 +326,7 @@ async def _streamed(
 @asynccontextmanager
 async def _reading(drive: Drive) -> AsyncGenerator[StreamedRun[Any]]:
     """A loop that was taken over, for one who reads it as a stream."""
-    streamed: StreamedRun[Any] = StreamedRun(drive)
+    streamed: StreamedRun[Any] = StreamedRun(DrivenLoop(drive))
     try:
         yield streamed
     finally:
@@ -348,7 +347,7 @@ def _hear(piece: StreamEvent, heard: list[str]) -> None:
         heard.append(piece.text)
     elif isinstance(piece, PartStart) and isinstance(piece.part, Text):
         heard.append(piece.part.text)
-    elif isinstance(piece, Finish):
+    elif isinstance(piece, Finish | Restart):
         heard.clear()
 
 

@@ -1,0 +1,142 @@
+"""A loop that is driven elsewhere, as a run's handle shows it: by its journal and its deltas.
+
+What the handle shows is the fold of the journal as far as the caller has read: messages and usage grow with
+the steps and the answers that were given out, also where the loop is ahead.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from flyball.core.effects import Infer
+from flyball.core.errors import JournalCorrupt, UserError
+from flyball.core.events import Event, ModelAnswered, ModelFailed
+from flyball.core.signals import Signal
+from flyball.inference.stream import Finish, Restart, StreamEvent
+from flyball.inference.text import text_pieces
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.elsewhere import Delta, Following
+from flyball.orchestrate.machine import fold, owed, take
+from flyball.orchestrate.pieces import Pieces
+from flyball.orchestrate.result import RunResult
+from flyball.orchestrate.runs import Step, begun_at, result_from, step_of
+from flyball.orchestrate.streaming import is_running
+
+
+class FollowedLoop:
+    """One loop, followed by one reader."""
+
+    def __init__(self, following: Following, bindings: Bindings, events: list[Event]) -> None:
+        self.state = fold(events[: following.length])
+        self._following = following
+        self._bindings = bindings
+        self._length = len(events)
+        self._ahead = deque(events[following.length :])
+        """What is recorded and was not shown yet."""
+        self._deltas: dict[str, list[Delta]] = {}
+        """What came of model calls whose turn was not reached yet, by effect."""
+        self._open: tuple[str, Pieces] = ("", Pieces())
+        """The answer that is being shown, with the effect that it answers."""
+
+    @classmethod
+    async def join(cls, following: Following, bindings: Bindings, loop_id: str) -> FollowedLoop:
+        """Begin to show a loop that is being followed."""
+        return cls(following, bindings, await following.journal.read(loop_id))
+
+    @property
+    def done(self) -> bool:
+        """Whether all has been shown, to the end."""
+        return self.state.at == "done"
+
+    async def signal(self, signal: Signal) -> bool:
+        """Say something to the loop, where it stands now; that may be ahead of what was shown."""
+        return await self._following.signal(signal)
+
+    def result(self) -> RunResult[Any]:
+        """The result of a loop that is over."""
+        return result_from(self.state, self._bindings.output, self._following.journal)
+
+    async def step(self) -> Step | None:
+        """The next turn, once it is recorded. None when the run is over."""
+        state = self.state
+        while state.turn == 0 and not self.done:
+            await self._next()
+        if self.done:
+            return None
+        turn, begun = state.turn, begun_at(state)
+        while not self.done and state.turn == turn:
+            await self._next()
+        return step_of(turn, state.history[begun:])
+
+    def text(self, before: AsyncGenerator[Any] | None) -> AsyncGenerator[str]:
+        """The text of `events`, piece by piece."""
+        return text_pieces(self.events(before))
+
+    async def events(self, before: AsyncGenerator[Any] | None) -> AsyncGenerator[StreamEvent]:
+        """The pieces of the answers, from the beginning of the one that is open. `before` ends here.
+
+        Raises:
+            UserError: another task is reading just now.
+        """
+        if before is not None:
+            if is_running(before):
+                raise UserError(
+                    "a stream is read by one reader at a time, and another task is reading this one"
+                )
+            await before.aclose()
+        reading, unfinished = "", False
+        while not self.done:
+            effect = self._inference()
+            if effect is None:
+                await self._next()
+                continue
+            pieces = self._pieces_of(effect)
+            events: list[StreamEvent] = []
+            if effect != reading:
+                reading = effect
+                events = [Restart()] if unfinished else []
+                events += pieces.shown
+            for delta in self._deltas.pop(effect, ()):
+                events += pieces.take(delta)
+            recorded = self._ahead[0] if self._ahead else None
+            if isinstance(recorded, ModelAnswered | ModelFailed):
+                events += pieces.complete(recorded)
+            for event in events:
+                unfinished = type(event) is not Finish
+                yield event
+            if recorded is None:
+                await self._hear()
+            else:
+                await self._next()
+
+    def _inference(self) -> str | None:
+        """The id of the model call that is owed, as far as was shown."""
+        return next((effect.id for effect in owed(self.state) if type(effect) is Infer), None)
+
+    def _pieces_of(self, effect: str) -> Pieces:
+        if self._open[0] != effect:
+            self._open = effect, Pieces()
+        return self._open[1]
+
+    async def _next(self) -> None:
+        """Fold what was recorded next, and wait for it if need be."""
+        while not self._ahead:
+            await self._hear()
+        event = self._ahead.popleft()
+        if not take(self.state, event):
+            raise JournalCorrupt(
+                f"loop {self.state.loop_id!r}: {type(event).__name__} does not fit: "
+                f"the loop stands at {self.state.at!r} in turn {self.state.turn}",
+                loop_id=self.state.loop_id,
+            )
+
+    async def _hear(self) -> None:
+        """Wait for news, and take them in."""
+        for delta in await self._following.news(self._length):
+            if delta.turn >= self.state.turn:  # others are late: their answer is recorded and was shown
+                self._deltas.setdefault(delta.effect, []).append(delta)
+        events = await self._following.journal.read(self.state.loop_id, self._length)
+        self._length += len(events)
+        self._ahead += events
