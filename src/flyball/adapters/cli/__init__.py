@@ -1,0 +1,40 @@
+"""The command `flyball`: one file a command, and a few that several of them share.
+
+    ask chat resume replay fork        runs, each through the System facade
+    runs show why                      what is recorded, read from the journal
+    models doctor                      the machine's own: model files, what is installed
+    app                                the commands as one program: parsing, errors, exit codes
+    shared places exits failing        options of all commands; folders; exit codes; errors as a line or JSON
+    running                            the event loop, Ctrl-C and SIGTERM
+    screen answering approving         what a terminal shows; an answer as it comes; a person's yes or no
+    prompting loading origin naming    the prompt, modules, what a run was begun with, run ids
+    timeline explaining                a run's course, drawn; a run's turns, explained
+
+Rules:
+- stdout is for the answer (with `--json` one document and nothing else), stderr for whatever is about it;
+- nothing but an error of the taxonomy reaches the user: one line with its code, and an exit code by category;
+- this module loads neither cyclopts nor rich: where they are missing it still has to say so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+_NEEDED = ("cyclopts", "rich", "platformdirs")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code (see `exits`)."""
+    from importlib.util import find_spec
+
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        sys.stderr.write(
+            f"flyball: CONFIG_MISSING_EXTRA: the command line needs {', '.join(missing)}, which is not "
+            "installed: pip install 'flyball[cli]'\n"
+        )
+        return 3
+    from flyball.adapters.cli.app import call
+
+    return call(sys.argv[1:] if argv is None else list(argv))

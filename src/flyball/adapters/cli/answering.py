@@ -1,0 +1,158 @@
+"""An answer as it comes: its text on stdout, what is about it on stderr, and the last line with its costs.
+
+The text of a turn that ends in tool calls is no answer. On a terminal it is shown all the same, because one
+wants to see what happens; elsewhere only the answer is written.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from rich.status import Status
+
+from flyball.adapters.cli.exits import OK, exit_code
+from flyball.adapters.cli.failing import report
+from flyball.adapters.cli.naming import short
+from flyball.adapters.cli.screen import err, one_line, plain, write_json
+from flyball.core.messages import Text, ToolCall
+from flyball.inference.stream import Finish, PartEnd, PartStart, StreamEvent, TextDelta, ToolCallDelta
+from flyball.orchestrate.contracts import SystemResponse
+from flyball.orchestrate.output import OUTPUT_TOOL_NAME
+
+
+class Answer:
+    """Shows a run while it is read.
+
+    `streams`: whether text is written as it comes; where the answer is an object it is not, because what the
+    model says on the way may not be it. `quiet` leaves the last line out.
+    """
+
+    def __init__(self, *, streams: bool, tools: bool, quiet: bool = False) -> None:
+        self._terminal = sys.stdout.isatty()
+        self._streams = streams and (self._terminal or not tools)
+        self._quiet = quiet
+        self._began = time.monotonic()
+        self._written = ""
+        self._calls: dict[int, tuple[str, list[str]]] = {}
+        self._status: Status | None = None
+
+    async def shown(self, pieces: AsyncGenerator[StreamEvent | SystemResponse]) -> SystemResponse:
+        """Read a run to its end, show it, and give its response."""
+        response = SystemResponse()
+        try:
+            self._wait("thinking")
+            async for piece in pieces:
+                if isinstance(piece, SystemResponse):
+                    response = piece
+                else:
+                    self._show(piece)
+        finally:
+            self._rest()
+            self._end_line()
+            await pieces.aclose()
+        return response
+
+    def close(self, response: SystemResponse) -> int:
+        """Write what has not been written yet, and the last line; gives the exit code."""
+        if response.error is not None:
+            return report(response.error, as_json=False, run_id=short(response.loop_id))
+        if response.structured_output is not None:
+            write_json(response.structured_output)
+        elif not self._written:
+            sys.stdout.write(self._clean(response.content).rstrip("\n") + "\n")
+        sys.stdout.flush()
+        if not self._quiet:
+            err().print(_costs(response, time.monotonic() - self._began), style="dim")
+        return OK
+
+    def _show(self, piece: StreamEvent) -> None:
+        if isinstance(piece, TextDelta):
+            self._write(piece.text)
+        elif isinstance(piece, PartStart) and isinstance(piece.part, Text):
+            self._write(piece.part.text)
+        elif isinstance(piece, PartStart) and isinstance(piece.part, ToolCall):
+            known = [] if piece.part.args_json == "{}" else [piece.part.args_json]
+            self._calls[piece.index] = (piece.part.name, known)
+        elif isinstance(piece, ToolCallDelta) and piece.index in self._calls:
+            self._calls[piece.index][1].append(piece.args_json)
+        elif isinstance(piece, PartEnd) and isinstance(piece.part, ToolCall):
+            self._calls[piece.index] = (piece.part.name, [piece.part.args_json])
+        elif isinstance(piece, Finish):
+            self._finish()
+
+    def _finish(self) -> None:
+        """The model has ended a turn: if it asked for tools, say which."""
+        calls, self._calls = [call for call in self._calls.values() if call[0] != OUTPUT_TOOL_NAME], {}
+        if calls:
+            self._end_line()
+            self._written = ""
+            self._rest()
+            if err().is_terminal:
+                for name, arguments in calls:
+                    err().print(f"→ {name} {one_line(''.join(arguments) or '{}', 200)}", style="dim cyan")
+            self._wait("working")
+
+    def _write(self, text: str) -> None:
+        if self._streams and text:
+            self._rest()
+            sys.stdout.write(self._clean(text))
+            sys.stdout.flush()
+            self._written += text
+
+    def _end_line(self) -> None:
+        if self._written and not self._written.endswith("\n"):
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+            self._written += "\n"
+
+    def _clean(self, text: str) -> str:
+        return plain(text) if self._terminal else text
+
+    def _wait(self, what: str) -> None:
+        if err().is_terminal:
+            self._status = err().status(f"[dim]{what}…", spinner="dots")
+            self._status.start()
+
+    def _rest(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+async def respond(
+    pieces: AsyncGenerator[StreamEvent | SystemResponse],
+    *,
+    as_json: bool,
+    streams: bool,
+    tools: bool,
+    quiet: bool,
+) -> int:
+    """Show a run to its end, as a person or as a program wants it; gives the exit code."""
+    if not as_json:
+        answer = Answer(streams=streams, tools=tools, quiet=quiet)
+        return answer.close(await answer.shown(pieces))
+    response = SystemResponse()
+    async for piece in pieces:
+        if isinstance(piece, SystemResponse):
+            response = piece
+    return print_response(response)
+
+
+def print_response(response: SystemResponse) -> int:
+    """Print a response as a JSON document; gives the exit code."""
+    document: dict[str, Any] = {"ok": response.ok, **response.to_json()}
+    write_json(document)
+    return OK if response.error is None else exit_code(response.error)
+
+
+def _costs(response: SystemResponse, seconds: float) -> str:
+    usage = response.usage
+    told = [f"{usage.input_tokens} + {usage.output_tokens} tokens"] if usage.total_tokens else []
+    if usage.tokens_per_second:
+        told.append(f"{usage.tokens_per_second:.0f} tokens/s")
+    if usage.tool_calls:
+        told.append(f"{usage.tool_calls} tool call{'s' if usage.tool_calls > 1 else ''}")
+    return " · ".join([*told, f"{seconds:.1f} s", response.model, f"run {short(response.loop_id)}"])

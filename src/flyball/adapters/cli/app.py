@@ -1,0 +1,90 @@
+"""The commands as one program: what was typed goes to its command, and whatever goes wrong becomes a line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version
+from io import TextIOWrapper
+
+from cyclopts import App, CycloptsError, Parameter
+
+from flyball.adapters.cli.exits import BROKEN_PIPE, OK, UNEXPECTED, stopped
+from flyball.adapters.cli.failing import report
+from flyball.adapters.cli.prompting import STDIN
+from flyball.core.errors import FlyballError, OrchestrationFailure, UserError
+
+_HERE = "flyball.adapters.cli"
+
+app = App(
+    name="flyball",
+    help="Language-model agents with deterministic control: ask, and see exactly what happened.",
+    version=lambda: version("flyball"),
+    default_parameter=Parameter(negative=()),
+    help_format="plaintext",
+)
+models = App(name="models", help="The model files of the embedded engine: list, pull, remove.")
+_COMMANDS = {
+    "ask": "Ask a model something; the run is recorded.",
+    "chat": "Talk with a model; each of its answers is a recorded run.",
+    "runs": "List the runs that are recorded.",
+    "show": "Draw a run's course: each step with its time and tokens.",
+    "why": "Explain a run: what was sent, what came back, what decided, what may be done next.",
+    "replay": "Give the answer of a finished run again, from its journal alone.",
+    "resume": "Go on with a run that was interrupted; try a failed one again.",
+    "fork": "Go on from a run's first turns, in a run of its own, perhaps with another model.",
+    "doctor": "Look whether everything that flyball needs is there.",
+}
+_MODELS = {
+    "list": "List the models of the catalogue, and those that are on this disk.",
+    "pull": "Fetch a model's file.",
+    "remove": "Remove a model's file from this disk.",
+}
+# Named, not imported: each command is loaded when it is called.
+for number, (name, about) in enumerate(_COMMANDS.items()):
+    app.command(f"{_HERE}.{name}:{name}", name=name, help=about, sort_key=number)
+for name, about in _MODELS.items():
+    models.command(f"{_HERE}.models:{name}_models", name=name, help=about)
+app.command(models, sort_key=len(_COMMANDS) - 1)
+
+
+def call(argv: Sequence[str]) -> int:
+    """Run a command; returns the exit code. Nothing but an end of the process by a signal leaves this."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    options = argv[: argv.index("--")] if "--" in argv else argv
+    try:
+        code = _called(argv, as_json="--json" in options, debug="--debug" in options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still in the buffer has nowhere to go: the interpreter must not try again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    return code
+
+
+def _called(argv: Sequence[str], *, as_json: bool, debug: bool) -> int:
+    tokens = [STDIN if token == "-" else token for token in argv]
+    try:
+        return app(tokens, exit_on_error=False, print_error=False, result_action="return_value") or OK
+    except CycloptsError as error:
+        failure: FlyballError = UserError(f"{error} (see: flyball --help)")
+    except KeyboardInterrupt:
+        failure = stopped("interrupted", signal.SIGINT)
+    except FlyballError as error:
+        failure = error
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        wrong = f"flyball failed unexpectedly: {type(error).__name__}: {error}"
+        report(OrchestrationFailure(f"{wrong} (--debug shows where)"), as_json=as_json)
+        return UNEXPECTED
+    if debug:
+        traceback.print_exception(failure)
+    return report(failure, as_json=as_json)

@@ -1,0 +1,82 @@
+"""`flyball ask`: one question, one answer, one recorded run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from flyball.adapters.cli.driven import DEADLINE, DRIVEN, Driven, default_model, seconds
+from flyball.adapters.cli.running import run
+from flyball.adapters.cli.shared import SHARED, Shared
+from flyball.core.errors import UserError
+
+if TYPE_CHECKING:
+    from flyball.adapters.cli.origin import Origin
+    from flyball.orchestrate.contracts import SystemRequest
+
+
+def ask(
+    *words: str,
+    system: Annotated[str, Parameter(name=["--system", "-s"], show_default=False)] = "",
+    schema: Annotated[Path | None, Parameter(show_default=False)] = None,
+    temperature: Annotated[float | None, Parameter(show_default=False)] = None,
+    max_tokens: Annotated[int | None, Parameter(show_default=False)] = None,
+    deadline: float = DEADLINE,
+    driven: Driven = DRIVEN,
+    shared: Shared = SHARED,
+) -> int:
+    """Ask a model something; the run is recorded.
+
+    The answer goes to stdout. What is piped in is added to the words; `-` stands for it.
+
+    Args:
+        words: The prompt.
+        system: Instructions for the model.
+        schema: A file with a JSON Schema that the answer must follow.
+        temperature: How freely the model chooses its words.
+        max_tokens: How many tokens an answer may have.
+        deadline: Seconds for the whole run; 0 for no limit.
+        driven: Options of commands that drive a run.
+        shared: Options of all commands.
+    """
+    from flyball.adapters.cli.loading import schema_of
+    from flyball.adapters.cli.origin import Origin
+    from flyball.adapters.cli.prompting import prompt_of
+    from flyball.core.messages import user
+    from flyball.orchestrate.contracts import ExecutionHints, Mode, OutputContract, SystemRequest
+
+    if schema is not None and driven.output is not None:
+        raise UserError("--schema and --output both say what the answer is: give one of them")
+    origin = Origin().changed(driven, default_model())
+    fields: dict[str, Any] = {}
+    if schema is not None:
+        fields = {"mode": Mode.STRUCTURED, "output": OutputContract(schema_of(schema))}
+    hints = ExecutionHints(max_tokens=max_tokens, timeout=seconds(deadline), temperature=temperature)
+    options = {**origin.options(), "instructions": system}
+    request = SystemRequest(
+        messages=(user(prompt_of(words)),), hints=hints, metadata=origin.metadata(), **fields
+    )
+    return run(_ask(request, origin, options, driven, shared))
+
+
+async def _ask(
+    request: SystemRequest, origin: Origin, options: dict[str, Any], driven: Driven, shared: Shared
+) -> int:
+    from flyball.adapters.cli.answering import respond
+    from flyball.adapters.cli.serving import leaving, serving
+    from flyball.core.ids import new_id
+
+    journal, loop_id = shared.open(), new_id()
+    async with (
+        serving(journal, origin.model, options, yes=driven.yes) as system,
+        leaving(journal, loop_id),
+    ):
+        return await respond(
+            system.stream(request, loop_id=loop_id),
+            as_json=shared.json,
+            streams=request.output is None and not origin.output,
+            tools=bool(origin.tools),
+            quiet=driven.quiet,
+        )

@@ -1,0 +1,42 @@
+"""`flyball chat`: a conversation. Each answer is a run, with what was said before as its history."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from flyball.adapters.cli.driven import DEADLINE, DRIVEN, Driven, seconds
+from flyball.adapters.cli.running import Session
+from flyball.adapters.cli.shared import SHARED, Shared
+
+
+def chat(
+    *,
+    resume: Annotated[str | None, Parameter(show_default=False)] = None,
+    system: Annotated[str, Parameter(name=["--system", "-s"], show_default=False)] = "",
+    deadline: float = DEADLINE,
+    driven: Driven = DRIVEN,
+    shared: Shared = SHARED,
+) -> int:
+    """Talk with a model; each of its answers is a recorded run.
+
+    Ctrl-C stops an answer, Ctrl-D leaves. /help lists what else can be said.
+
+    Args:
+        resume: Go on with the conversation of this run: its id, the beginning of it, or last.
+        system: Instructions for the model.
+        deadline: Seconds for each answer; 0 for no limit.
+        driven: Options of commands that drive a run.
+        shared: Options of all commands.
+    """
+    from flyball.adapters.cli.conversation import Conversation
+    from flyball.adapters.cli.talking import talk
+
+    with Session() as session:
+        conversation = Conversation(driven, shared, system, seconds(deadline))
+        try:
+            session.run(conversation.open(resume))
+            return talk(session, conversation)
+        finally:
+            session.run(conversation.close())

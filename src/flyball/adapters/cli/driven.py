@@ -1,0 +1,51 @@
+"""The options of commands that drive a run: which code it takes, and how it is shown."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from flyball.core.errors import UserError
+
+MODEL = "FLYBALL_MODEL"
+DEADLINE = 120.0
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Driven:
+    """Which model, tools and type a run takes, and how it is shown."""
+
+    model: Annotated[str | None, Parameter(name=["--model", "-m"], show_default=False)] = None
+    """The model: local, local:NAME, openai:NAME, ...; without it the run's own, FLYBALL_MODEL, or local."""
+    tools: Annotated[tuple[str, ...], Parameter(show_default=False)] = ()
+    """Tools that the model may use, as module or module:name; may be given several times."""
+    output: Annotated[str | None, Parameter(show_default=False)] = None
+    """A type that the answer must have, as module:Type."""
+    yes: bool = False
+    """Approve all calls to tools that need approval."""
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False
+    """Leave out the last line, with tokens, time and the run's id."""
+
+
+DRIVEN = Driven()
+
+
+def default_model() -> str:
+    """The model where none is named: that of the environment, or the embedded one."""
+    return os.environ.get(MODEL) or "local"
+
+
+def seconds(deadline: float) -> float | None:
+    """A deadline as a time-out; 0 is none.
+
+    Raises:
+        UserError: it is no number of seconds.
+    """
+    if not 0 <= deadline < math.inf:
+        raise UserError(f"--deadline {deadline:g}: give seconds, or 0 for none")
+    return deadline or None

@@ -1,0 +1,273 @@
+"""A run explained: each turn's whole request, what came back, what decided, and what may be done next.
+
+Pure: made from the events alone, each time anew. The request is the very one that the engine was handed: it
+is worked out from the state before the call, in the way in which the driver did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from flyball.adapters.cli.naming import short
+from flyball.core.effects import Infer
+from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
+from flyball.core.events import (
+    Admitted,
+    CallsJudged,
+    Delivered,
+    Ended,
+    Event,
+    Forked,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    Reopened,
+    Resumed,
+    SignalReceived,
+    Started,
+    TimePassed,
+    ToolReturned,
+    TurnPrepared,
+    TurnSettled,
+    Verdict,
+)
+from flyball.core.messages import Message
+from flyball.inference.request import Request, Result
+from flyball.orchestrate.lifecycle import phase_of, stage_of
+from flyball.orchestrate.machine import effect_id, fold
+from flyball.orchestrate.projections import ToolCallRecord, tool_calls_made
+from flyball.orchestrate.replay import steps
+from flyball.orchestrate.requests import request_of, request_parts
+from flyball.orchestrate.state import State
+
+
+class Turn(Struct, frozen=True):
+    """One model call. `sent` is the request; without `answer` and `error` nothing was recorded of its end."""
+
+    number: int
+    attempt: int
+    sent: Request
+    answer: Message | None = None
+    error: SystemError | None = None
+    partial: Message | None = None
+    duration: float = 0.0
+    tools: tuple[ToolCallRecord, ...] = ()
+    decided: tuple[str, ...] = ()
+
+
+class Next(Struct, frozen=True):
+    """Something that may be done with the run: the command, and what it is good for."""
+
+    command: str
+    what: str
+
+
+class Explanation(Struct, frozen=True):
+    """All about a run. `verdict` says in a sentence what decided how it stands."""
+
+    run: str
+    agent: str
+    model: str
+    phase: str
+    stage: str
+    verdict: str
+    turns: tuple[Turn, ...]
+    next: tuple[Next, ...]
+    error: SystemError | None = None
+    before: tuple[str, ...] = ()
+    """What was decided before the first turn."""
+
+
+class _Open(Struct):
+    """A turn that is being gathered."""
+
+    number: int
+    attempt: int
+    sent: Request
+    answer: Message | None = None
+    error: SystemError | None = None
+    partial: Message | None = None
+    duration: float = 0.0
+    decided: list[str] = field(default_factory=list[str])
+
+
+def explain(events: Sequence[Event]) -> Explanation:
+    """Explain a run.
+
+    Raises:
+        JournalCorrupt: the events are no journal.
+    """
+    state = fold(events)
+    turns, before = _turns(events)
+    made = tool_calls_made(events)
+    name = short(state.loop_id)
+    return Explanation(
+        run=state.loop_id,
+        agent=state.spec.agent,
+        model=state.spec.model,
+        phase=str(phase_of(state)),
+        stage=str(stage_of(state)),
+        verdict=_verdict(state, turns[-1] if turns else None),
+        turns=tuple([_closed(turn, made) for turn in turns]),
+        next=tuple(_next(state, name)),
+        error=state.error,
+        before=tuple(before),
+    )
+
+
+def _closed(turn: _Open, made: Sequence[ToolCallRecord]) -> Turn:
+    ids = {call.id for call in turn.answer.tool_calls} if turn.answer is not None else set[str]()
+    return Turn(
+        turn.number,
+        turn.attempt,
+        turn.sent,
+        turn.answer,
+        turn.error,
+        turn.partial,
+        turn.duration,
+        tuple([record for record in made if record.call_id in ids]),
+        tuple(turn.decided),
+    )
+
+
+def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
+    turns: list[_Open] = []
+    before: list[str] = []
+    open_id = ""
+    for event, state in steps(events):
+        current = turns[-1] if turns else None
+        if current is not None and isinstance(event, ModelAnswered):
+            current.answer, current.duration = event.message, event.duration
+        elif current is not None and isinstance(event, ModelFailed):
+            current.error, current.partial, current.duration = event.error, event.partial, event.duration
+        (before if current is None else current.decided).extend(_decisions(event, state))
+        identifier = effect_id(state, "infer", 0)
+        if state.at == "infer" and identifier != open_id:
+            open_id = identifier
+            request = request_of(state, Infer(identifier, state.turn), request_parts(state.spec))
+            turns.append(_Open(state.turn, state.attempt, request))
+        elif state.at == "infer" and turns:
+            # Feedback may have been added while the loop was paused: the request is what was sent last.
+            turns[-1].sent = request_of(state, Infer(identifier, state.turn), request_parts(state.spec))
+    return turns, before
+
+
+def _decisions(event: Event, state: State) -> list[str]:
+    """What an event decided, in words."""
+    if isinstance(event, ModelAnswered):
+        return [
+            f"the model: {Result(event.message).finish_reason}",
+            *[f"note: {note}" for note in event.notes],
+        ]
+    if isinstance(event, ModelFailed):
+        return [f"the model call failed: {event.error.code}: {event.error.message}"]
+    if isinstance(event, TurnSettled):
+        return _settled(event)
+    if isinstance(event, ToolReturned):
+        result = event.result
+        came = f"failed: {result.error}" if result.is_error else str(result.status)
+        return [f"the tool {result.name}: {came}"]
+    if isinstance(event, CallsJudged):
+        return [_judged(verdict, state) for verdict in event.verdicts]
+    if isinstance(event, SignalReceived):
+        signal = event.signal
+        by, text = (f" by {signal.by}" if signal.by else ""), (f": {signal.text}" if signal.text else "")
+        return [f"the signal {signal.type}{by}{text}"]
+    if isinstance(event, TimePassed):
+        return [f"the limit timeout ({state.spec.limits.timeout or 0:g} s) passed"]
+    return _about_the_loop(event)
+
+
+def _about_the_loop(event: Event) -> list[str]:
+    if isinstance(event, Resumed):
+        return ["another process went on from here"]
+    if isinstance(event, Reopened):
+        return ["it was tried again"]
+    if isinstance(event, Forked):
+        return [f"forked from {short(event.source)} after turn {event.turn}"]
+    if isinstance(event, TurnPrepared) and event.tools is not None:
+        return [f"on offer in turn {event.turn}: {', '.join(event.tools) or 'no tools'}"]
+    if isinstance(event, Admitted | TurnPrepared | Delivered) and event.error is not None:
+        return [f"refused: {event.error.code}: {event.error.message}"]
+    if isinstance(event, Ended):
+        limit = (event.error.details or {}).get("limit") if event.error is not None else None
+        why = f" by the limit {limit}" if limit else ""
+        return [f"the run ended: {event.outcome}{why}"]
+    if isinstance(event, Started) and event.history:
+        return [f"it began with {len(event.history)} messages of an earlier conversation"]
+    return []
+
+
+def _settled(event: TurnSettled) -> list[str]:
+    repairs = [f"the check put the answer right: {repair}" for repair in event.repairs]
+    if event.accepted:
+        return [*repairs, "the check accepted the answer"]
+    if event.error is not None:
+        return [*repairs, f"the check ended the run: {event.error.code}: {event.error.message}"]
+    return [*repairs, *[f"the check refused the answer: {told}" for told in event.feedback]]
+
+
+def _judged(verdict: Verdict, state: State) -> str:
+    name = state.calls[verdict.index].name if verdict.index < len(state.calls) else f"call {verdict.index}"
+    if verdict.allowed:
+        return f"approval: {name} was let through"
+    return f"approval: {name} was refused" + (f": {verdict.reason}" if verdict.reason else "")
+
+
+def _verdict(state: State, last: _Open | None) -> str:
+    """In a sentence, what decided how the run stands."""
+    if state.at != "done":
+        if state.paused:
+            return "It is paused: a signal asked for that."
+        if state.at == "execute" and state.awaiting:
+            names = ", ".join([state.calls[index].name for index in state.awaiting])
+            return f"It waits for somebody to approve {names}."
+        return f"It is not over: nothing is recorded after turn {state.turn} came to {_STANDS[state.at]}."
+    if state.outcome is Outcome.SUCCESS:
+        checked = last is not None and any("accepted" in text for text in last.decided)
+        return "It has its answer: " + ("the check accepted it." if checked else "the model answered.")
+    if state.error is None:
+        return "It ended without an answer."
+    limit = (state.error.details or {}).get("limit")
+    by = f"the limit {limit}" if limit else f"{state.error.code} ({state.error.category})"
+    return f"It ended by {by}: {state.error.message}"
+
+
+_STANDS = {
+    "admit": "its beginning",
+    "prepare": "its preparation",
+    "infer": "the model call",
+    "judge": "the approval of its tool calls",
+    "execute": "its tool calls",
+    "settle": "the check of its answer",
+    "deliver": "its deliveries",
+    "end": "its end",
+}
+
+
+def _next(state: State, name: str) -> list[Next]:
+    """What may be done with the run."""
+    if state.at != "done" and state.at == "execute" and state.awaiting:
+        return [
+            Next(f"flyball resume {name} --approve", "let the calls run that wait"),
+            Next(f'flyball resume {name} --reject "why"', "refuse them; the model reads the reason"),
+        ]
+    if state.at != "done":
+        return [Next(f"flyball resume {name}", "go on where it stopped"), _fork(state, name)]
+    if state.outcome is Outcome.SUCCESS:
+        return [
+            Next(f"flyball replay {name}", "give the answer again, without a model"),
+            Next(f"flyball chat --resume {name}", "go on talking"),
+            _fork(state, name),
+        ]
+    retryable = state.error is not None and state.error.retryable
+    again = "try it again" + (": this kind of error may pass" if retryable else ", from where it ended")
+    return [Next(f"flyball resume {name}", again), _fork(state, name)]
+
+
+def _fork(state: State, name: str) -> Next:
+    turn = max(state.turn - 1, 0)
+    after = f"after turn {turn}" if turn else "from its beginning"
+    return Next(f"flyball fork {name} --at {turn} -m MODEL", f"go on {after} with another model")

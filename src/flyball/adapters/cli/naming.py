@@ -1,0 +1,37 @@
+"""How a user names a run: its id, the beginning of it that no other has, or `last`."""
+
+from __future__ import annotations
+
+from flyball.core.errors import LoopNotFound, UserError
+from flyball.orchestrate.journal import Journal
+
+LAST = "last"
+SHOWN = 12
+"""How much of an id is shown: it holds the millisecond in which the run began."""
+
+
+def short(loop_id: str) -> str:
+    """An id as it is shown: the beginning of a long one."""
+    return loop_id[:SHOWN] if len(loop_id) == 32 and loop_id.isalnum() else loop_id
+
+
+async def find_run(journal: Journal, name: str) -> str:
+    """The id of the run that is meant.
+
+    Raises:
+        LoopNotFound: there is none; the message says which are near.
+        UserError: several begin like that.
+    """
+    runs = await journal.loops()
+    if name in runs:
+        return name
+    if name == LAST and runs:
+        return runs[0]
+    found = [run for run in runs if name and run.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        shown = ", ".join(found[:3])
+        raise UserError(f"{len(found)} runs begin with {name!r}: give more of the id, such as {shown}")
+    newest = f": the newest is {short(runs[0])}, and `flyball runs` lists them" if runs else ", nor any other"
+    raise LoopNotFound(f"there is no run {name[:100]!r}{newest}", loop_id=name)

@@ -1,0 +1,68 @@
+"""What a run was begun with on the command line, so that `resume` and `fork` need not be told again.
+
+A loop's spec holds its policy; the code behind it has names, and these stand in the metadata, under one key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, ValidationError, convert, to_builtins
+
+from flyball.adapters.cli.driven import Driven
+from flyball.adapters.cli.loading import output_of, tools_of
+from flyball.core.events import Event, Forked
+from flyball.core.messages import Message, Role
+from flyball.orchestrate.state import State
+
+KEY = "flyball"
+
+
+class Origin(Struct, frozen=True, omit_defaults=True):
+    """Names of what is code: the model's string, tools as `module[:name]`, the output's type."""
+
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    output: str = ""
+
+    def metadata(self) -> dict[str, Any]:
+        """As a run's metadata."""
+        return {KEY: to_builtins(self)}
+
+    def options(self) -> dict[str, Any]:
+        """As options of an agent.
+
+        Raises:
+            UserError: a module is not there, or lacks what is named.
+        """
+        options: dict[str, Any] = {"tools": [tool for name in self.tools for tool in tools_of(name)]}
+        if self.output:
+            options["output"] = output_of(self.output)
+        return options
+
+    def changed(self, named: Driven, otherwise: str = "") -> Origin:
+        """With what the options name; `otherwise` is the model where neither they nor this name one."""
+        return Origin(
+            named.model or self.model or otherwise, named.tools or self.tools, named.output or self.output
+        )
+
+
+def origin_of(events: Sequence[Event], state: State) -> Origin:
+    """What a run was begun with; one of another program, as far as its spec tells."""
+    try:
+        origin = convert((state.metadata or {}).get(KEY, {}), Origin)
+    except ValidationError:
+        origin = Origin()
+    forked = any(isinstance(event, Forked) for event in events)
+    # A fork may be of another model than the run whose metadata it has.
+    model = state.spec.model if forked or not origin.model else origin.model
+    return Origin(model, origin.tools, origin.output)
+
+
+def said_first(state: State) -> str:
+    """The words that a run began with."""
+    if state.prompt is not None:
+        return state.prompt.text
+    asked: list[Message] = [message for message in state.history if message.role is Role.USER]
+    return asked[-1].text if asked else ""

@@ -1,0 +1,65 @@
+"""`flyball resume`: go on with a run where it stopped."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from flyball.adapters.cli.driven import DRIVEN, Driven
+from flyball.adapters.cli.running import run
+from flyball.adapters.cli.shared import SHARED, Shared
+from flyball.core.errors import UserError
+from flyball.core.signals import Signal, SignalType
+
+
+def resume(
+    run_id: Annotated[str, Parameter(name="RUN")] = "last",
+    /,
+    *,
+    approve: bool = False,
+    reject: Annotated[str | None, Parameter(show_default=False)] = None,
+    driven: Driven = DRIVEN,
+    shared: Shared = SHARED,
+) -> int:
+    """Go on with a run that was interrupted; try one again that failed or ran out of time.
+
+    It goes on by what was recorded. A run that has its answer gives it again.
+
+    Args:
+        run_id: The run: its id, the beginning of it, or last.
+        approve: Let the tool calls run that wait for approval.
+        reject: Refuse the tool calls that wait for approval; the model reads the reason.
+        driven: Options of commands that drive a run.
+        shared: Options of all commands.
+    """
+    if approve and reject is not None:
+        raise UserError("--approve and --reject cannot both be: give one of them")
+    verdict = None
+    if approve or reject is not None:
+        kind = SignalType.APPROVE if approve else SignalType.REJECT
+        verdict = Signal(kind, by="cli", text=reject or "")
+    return run(_resume(run_id, verdict, driven, shared))
+
+
+async def _resume(name: str, verdict: Signal | None, driven: Driven, shared: Shared) -> int:
+    from flyball.adapters.cli.naming import find_run
+    from flyball.adapters.cli.origin import origin_of
+    from flyball.adapters.cli.replay import shown_again
+    from flyball.adapters.cli.serving import go_on, serving
+    from flyball.core.events import Outcome
+    from flyball.orchestrate.recorded import load, send_signal
+
+    async with shared.recorded() as journal:
+        loop_id = await find_run(journal, name)
+        events, state = await load(journal, loop_id)
+        if verdict is not None and not await send_signal(journal, loop_id, verdict):
+            raise UserError(f"no tool call of run {name!r} waits for approval")
+        if state.paused or state.pausing:
+            await send_signal(journal, loop_id, Signal(SignalType.RESUME, by="cli"))
+        if state.at == "done" and state.outcome is Outcome.SUCCESS:
+            return await shown_again(journal, loop_id, as_json=shared.json, quiet=driven.quiet)
+        origin = origin_of(events, state).changed(driven)
+    journal = shared.open()
+    async with serving(journal, origin.model, origin.options(), yes=driven.yes) as system:
+        return await go_on(system, journal, loop_id, as_json=shared.json, quiet=driven.quiet)

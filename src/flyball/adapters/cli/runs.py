@@ -1,0 +1,144 @@
+"""`flyball runs`: what is recorded, as a table."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from msgspec import Struct, to_builtins
+
+from flyball.adapters.cli.running import run
+from flyball.adapters.cli.shared import SHARED, Shared
+from flyball.core.errors import JournalFailure, UserError
+from flyball.core.events import Stage
+from flyball.orchestrate.journal import Journal
+
+_COLOURS = {
+    Stage.COMPLETE: "green",
+    Stage.FAILED: "red",
+    Stage.CANCELLED: "yellow",
+    Stage.PAUSED: "yellow",
+    Stage.AWAITING_APPROVAL: "yellow",
+}
+
+
+class Line(Struct, frozen=True):
+    """A run in a few words. `error` is a code of the taxonomy; `input` and `output` are tokens."""
+
+    run: str
+    at: float
+    agent: str
+    model: str
+    stage: str
+    turns: int
+    input: int
+    output: int
+    prompt: str
+    error: str = ""
+
+
+def runs(
+    *,
+    failed: bool = False,
+    limit: Annotated[int, Parameter(name=["--limit", "-n"])] = 20,
+    shared: Shared = SHARED,
+) -> int:
+    """List the runs that are recorded, the newest first.
+
+    Args:
+        failed: Only those that failed or were cancelled.
+        limit: How many at most; 0 for all.
+        shared: Options of all commands.
+    """
+    if limit < 0:
+        raise UserError(f"--limit {limit}: give a number from 0")
+    return run(_runs(shared, failed=failed, limit=limit))
+
+
+async def _runs(shared: Shared, *, failed: bool, limit: int) -> int:
+    from flyball.adapters.cli.screen import err, out, write_json
+
+    found: list[Line] = []
+    if shared.file.exists():
+        async with shared.recorded() as journal:
+            for loop_id in await journal.loops():
+                line = await line_of(journal, loop_id)
+                if not failed or line.stage in (Stage.FAILED, Stage.CANCELLED, ""):
+                    found.append(line)
+                if limit and len(found) == limit:
+                    break
+    if shared.json:
+        write_json(to_builtins(found))
+    elif found:
+        out().print(_table(found))
+    else:
+        which = "no run has failed" if failed else f"no runs are recorded in {shared.file}"
+        err().print(f'{which}: flyball ask "…" makes one' if not failed else which, style="dim")
+    return 0
+
+
+async def line_of(journal: Journal, loop_id: str) -> Line:
+    """A run in a few words; of one that cannot be read, why."""
+    from flyball.adapters.cli.origin import origin_of, said_first
+    from flyball.orchestrate.lifecycle import stage_of
+    from flyball.orchestrate.recorded import load
+
+    try:
+        events, state = await load(journal, loop_id)
+    except JournalFailure as error:
+        return Line(loop_id, 0.0, "", "", "", 0, 0, 0, error.message, error.code)
+    usage = state.usage
+    return Line(
+        loop_id,
+        state.started_at,
+        state.spec.agent,
+        origin_of(events, state).model,
+        str(stage_of(state)),
+        state.turn,
+        usage.input_tokens,
+        usage.output_tokens,
+        said_first(state),
+        "" if state.error is None else state.error.code,
+    )
+
+
+def _table(lines: list[Line]) -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from flyball.adapters.cli.naming import short
+    from flyball.adapters.cli.screen import one_line
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=False)
+    for name in ("run", "when", "model", "stage"):
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    for name in ("turns", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("prompt", no_wrap=True, overflow="ellipsis", ratio=1)
+    for line in lines:
+        model = line.model if line.agent in ("", "agent") else f"{line.agent} · {line.model}"
+        stage = Text(
+            line.stage or "unreadable", style=_COLOURS.get(Stage(line.stage), "cyan") if line.stage else "red"
+        )
+        table.add_row(
+            Text(short(line.run), style="cyan"),
+            Text(_when(line.at), style="dim"),
+            one_line(model, 30),
+            stage,
+            str(line.turns),
+            f"{line.input} + {line.output}" if line.input or line.output else "",
+            Text(one_line(line.prompt, 200)),
+        )
+    return table
+
+
+def _when(at: float) -> str:
+    """When it was, in the shortest way that is clear."""
+    if not at:
+        return ""
+    then, now = datetime.fromtimestamp(at), datetime.now()
+    if then.date() == now.date():
+        return then.strftime("%H:%M:%S")
+    return then.strftime("%d %b %H:%M" if then.year == now.year else "%d %b %Y")

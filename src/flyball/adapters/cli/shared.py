@@ -1,0 +1,48 @@
+"""The options that every command has, and the journal that they name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from flyball.adapters.cli.places import journal_file
+from flyball.core.errors import LoopNotFound
+from flyball.runtime.sqlite import SQLiteJournal
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Shared:
+    """Options of all commands that have to do with runs."""
+
+    journal: Annotated[Path | None, Parameter(show_default=False)] = None
+    """The file that runs are recorded in; without it, runs.db in the user's data folder."""
+    json: bool = False
+    """Print one JSON document on stdout, and nothing else there."""
+    debug: bool = False
+    """Show the traceback of an error."""
+
+    @property
+    def file(self) -> Path:
+        """The journal's file."""
+        return journal_file(self.journal)
+
+    def open(self) -> SQLiteJournal:
+        """The journal; the file is made where it is not there."""
+        return SQLiteJournal(self.file)
+
+    def recorded(self) -> SQLiteJournal:
+        """The journal, which must be there already: reading makes no file.
+
+        Raises:
+            LoopNotFound: there is none.
+        """
+        if not self.file.exists():
+            raise LoopNotFound(f"there are no runs: {self.file} is not there", path=str(self.file))
+        return SQLiteJournal(self.file)
+
+
+SHARED = Shared()

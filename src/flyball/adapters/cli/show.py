@@ -1,0 +1,55 @@
+"""`flyball show`: a run's course, drawn."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from flyball.adapters.cli.running import run
+from flyball.adapters.cli.shared import SHARED, Shared
+
+
+def show(
+    run_id: Annotated[str, Parameter(name="RUN")] = "last",
+    /,
+    *,
+    shared: Shared = SHARED,
+) -> int:
+    """Draw a run's course: each step with its time and tokens, and what came of it.
+
+    Args:
+        run_id: The run: its id, the beginning of it, or last.
+        shared: Options of all commands.
+    """
+    return run(_show(run_id, shared))
+
+
+async def _show(name: str, shared: Shared) -> int:
+    from flyball.adapters.cli.naming import find_run
+    from flyball.orchestrate.recorded import load
+
+    async with shared.recorded() as journal:
+        loop_id = await find_run(journal, name)
+        events, state = await load(journal, loop_id)
+        if shared.json:
+            from msgspec import to_builtins
+
+            from flyball.adapters.cli.runs import line_of
+            from flyball.adapters.cli.screen import write_json
+            from flyball.orchestrate.projections import timeline
+
+            line = to_builtins(await line_of(journal, loop_id))
+            write_json({**line, "answer": state.answer, "timeline": to_builtins(timeline(events))})
+            return 0
+    from rich.text import Text
+
+    from flyball.adapters.cli.screen import out, plain
+    from flyball.adapters.cli.timeline import print_timeline
+
+    print_timeline(events)
+    if state.answer:
+        out().print(Text(f"\n{plain(state.answer)}"), soft_wrap=True)
+    elif state.error is not None:
+        out().print(Text(f"\n{state.error.code}: {plain(state.error.message)}", style="red"), soft_wrap=True)
+    return 0

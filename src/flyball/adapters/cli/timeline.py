@@ -1,0 +1,225 @@
+"""A run's course, drawn: a line a step, with when it began, how long it took, its tokens, and a bar.
+
+    print_timeline(events)                  on the terminal
+    timeline_view(events)                   as something that rich can print anywhere
+
+Both take a loop's events, such as `await result.events()` gives them, and read nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from msgspec import Struct
+
+from flyball.adapters.cli.naming import short
+from flyball.adapters.cli.origin import said_first
+from flyball.adapters.cli.screen import one_line, out
+from flyball.core.encodable import as_text
+from flyball.core.events import Event, Forked, Reopened, Resumed, SignalReceived, Stage
+from flyball.orchestrate.lifecycle import Phase, stage_of
+from flyball.orchestrate.machine import fold
+from flyball.orchestrate.projections import (
+    InferenceEndEvent,
+    InferenceStartEvent,
+    LifecycleTransitionEvent,
+    TimelineEvent,
+    ToolCallRecord,
+    ToolEndEvent,
+    ToolStartEvent,
+    timeline,
+    tool_calls_made,
+)
+from flyball.orchestrate.state import State
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+_BAR = 24
+_ENDS = {
+    Phase.COMPLETE: ("✔", "bold green"),
+    Phase.ERROR: ("✘", "bold red"),
+    Phase.CANCELLED: ("■", "bold yellow"),
+}
+_STAGES = {Stage.COMPLETE: "green", Stage.FAILED: "red", Stage.CANCELLED: "yellow"}
+
+
+class Step(Struct, frozen=True):
+    """One line: what happened, when, for how long (None: it is a moment), and what is to be said about it."""
+
+    at: float
+    mark: str
+    style: str
+    what: str
+    about: str = ""
+    took: float | None = None
+    tokens: str = ""
+
+
+_Told: TypeAlias = "TimelineEvent | Resumed | Reopened | Forked | SignalReceived"
+
+
+def print_timeline(events: Sequence[Event], console: Console | None = None) -> None:
+    """Draw a run's course.
+
+    Raises:
+        JournalCorrupt: the events are no journal.
+    """
+    (console or out()).print(timeline_view(events))
+
+
+def timeline_view(events: Sequence[Event]) -> RenderableType:
+    """A run's course as something that rich can print.
+
+    Raises:
+        JournalCorrupt: the events are no journal.
+    """
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    state = fold(events)
+    steps = steps_of(events)
+    began = min([state.started_at, *[step.at for step in steps]])
+    whole = max([step.at + (step.took or 0.0) for step in steps], default=began) - began
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right", style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", style="cyan", no_wrap=True)
+    table.add_column(no_wrap=True)
+    for step in steps:
+        table.add_row(
+            f"+{_seconds(step.at - began)}",
+            Text(step.mark, style=step.style),
+            Text(step.what, style=step.style if step.took is None else "bold"),
+            Text(step.about, style="dim"),
+            "" if step.took is None else _seconds(step.took),
+            step.tokens,
+            _bar(step, began, whole),
+        )
+    return Group(_head(state, whole), table)
+
+
+def steps_of(events: Sequence[Event]) -> list[Step]:
+    """The steps of a run, in the order of their beginning."""
+    records = {(record.turn, record.call_id): record for record in tool_calls_made(events)}
+    by_call = {call_id: record for (_, call_id), record in records.items()}
+    begun: dict[str, InferenceStartEvent | ToolStartEvent] = {}
+    steps: list[Step] = []
+    others = [event for event in events if isinstance(event, Resumed | Reopened | Forked | SignalReceived)]
+    told: list[_Told] = sorted([*timeline(events), *others], key=lambda event: event.at)
+    calls = 0
+    for event in told:
+        if isinstance(event, InferenceStartEvent | ToolStartEvent):
+            begun[event.correlation.span_id] = event
+        elif isinstance(event, InferenceEndEvent):
+            calls += 1
+            start = begun.pop(event.correlation.span_id)
+            assert isinstance(start, InferenceStartEvent)
+            steps.append(_inference(start, event, calls))
+        elif isinstance(event, ToolEndEvent):
+            start = begun.pop(event.correlation.span_id)
+            steps.append(_tool(start.at, event, by_call.get(event.tool_call_id)))
+        elif (moment := _moment(event)) is not None:
+            steps.append(moment)
+    return sorted(steps, key=lambda step: step.at + (1e-9 if step.took is None else 0))
+
+
+def _inference(start: InferenceStartEvent, end: InferenceEndEvent, number: int) -> Step:
+    sent = f"{start.message_count} message{'s' if start.message_count != 1 else ''}"
+    if start.tool_defs_count:
+        sent += f", {start.tool_defs_count} tool{'s' if start.tool_defs_count != 1 else ''}"
+    sent += ", schema" if start.schema_present else ""
+    sent += ", grammar" if start.grammar_present else ""
+    came = {"stop": "answer", "tool": f"{end.tool_call_count} tool call", "error": "failed"}[
+        end.finish_reason
+    ]
+    plural = "s" if end.finish_reason == "tool" and end.tool_call_count != 1 else ""
+    style = "red" if end.finish_reason == "error" else "magenta"
+    tokens = f"{end.tokens_in} → {end.tokens_out}" if end.tokens_in or end.tokens_out else ""
+    return Step(
+        start.at,
+        "◆",
+        style,
+        f"model call {number}",
+        f"{sent} → {came}{plural}",
+        end.duration_ms / 1000,
+        tokens,
+    )
+
+
+def _tool(at: float, end: ToolEndEvent, record: ToolCallRecord | None) -> Step:
+    about = ""
+    if record is not None:
+        came = record.error if record.error is not None else as_text(record.result)
+        about = f"{one_line(as_text(record.arguments), 60)} → {one_line(came, 60)}"
+    style = "blue" if end.success else "red"
+    return Step(at, "▸", style, end.tool_name, about, end.duration_ms / 1000)
+
+
+def _moment(event: LifecycleTransitionEvent | Resumed | Reopened | Forked | SignalReceived) -> Step | None:
+    if isinstance(event, Resumed):
+        return Step(event.at, "↻", "yellow", "resumed", "another process went on")
+    if isinstance(event, Reopened):
+        return Step(event.at, "↻", "yellow", "tried again", event.by and f"by {event.by}")
+    if isinstance(event, Forked):
+        return Step(event.at, "⑂", "yellow", "forked", f"from {short(event.source)} after turn {event.turn}")
+    if isinstance(event, SignalReceived):
+        signal = event.signal
+        about = " ".join(
+            [text for text in (signal.by and f"by {signal.by}", one_line(signal.text, 100)) if text]
+        )
+        return Step(event.at, "⚑", "yellow", str(signal.type), about)
+    if isinstance(event, LifecycleTransitionEvent):  # pyright: ignore[reportUnnecessaryIsInstance] - it closes the union
+        if event.to_state in _ENDS:
+            mark, style = _ENDS[event.to_state]
+            return Step(event.at, mark, style, str(event.to_state), one_line(event.reason, 200))
+        if event.reason.startswith("retry"):
+            return Step(
+                event.at, "↺", "yellow", "asked again", one_line(event.reason.removeprefix("retry: "), 200)
+            )
+        return None
+    assert_never(event)
+
+
+def _head(state: State, whole: float) -> Text:
+    from rich.text import Text
+
+    stage, usage = stage_of(state), state.usage
+    head = Text()
+    head.append(f"run {short(state.loop_id)}", style="bold cyan")
+    head.append(f"  {state.spec.agent} · {state.spec.model}  ", style="dim")
+    head.append(str(stage), style=_STAGES.get(stage, "cyan"))
+    tokens = f"{usage.input_tokens} → {usage.output_tokens} tokens, " if usage.total_tokens else ""
+    speed = f", {usage.tokens_per_second:.0f} tokens/s" if usage.tokens_per_second else ""
+    head.append(f"  {tokens}{_seconds(whole)}{speed}\n", style="dim")
+    head.append("> ", style="bold green")
+    head.append(f"{one_line(said_first(state), 300)}\n")
+    return head
+
+
+def _bar(step: Step, began: float, whole: float) -> Text:
+    """Where in the whole the step lies."""
+    from rich.text import Text
+
+    if step.took is None or whole <= 0:
+        return Text("")
+    first = min(round((step.at - began) / whole * _BAR), _BAR - 1)
+    length = max(round(step.took / whole * _BAR), 1)
+    length = min(length, _BAR - first)
+    bar = Text("·" * first, style="dim")
+    bar.append("━" * length, style=step.style)
+    bar.append("·" * (_BAR - first - length), style="dim")
+    return bar
+
+
+def _seconds(seconds: float) -> str:
+    seconds = max(seconds, 0.0)
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"
