@@ -74,6 +74,17 @@ async def test_what_was_cut_is_not_valid(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+async def test_calls_that_were_cut_are_not_valid(method: str) -> None:
+    if method == "grammar":
+        said = multi_tool_call_answer(tool_call("set_timer", {"minutes": 10}))
+    else:
+        said = text_answer('{"calls": [{"tool": "set_timer", "args": {"minutes": 10}}]}')
+    assert (await _reply(method, TIMER, said)).valid
+    cut = await _reply(method, TIMER, replace(said, finish_reason=FinishReason.LENGTH))
+    assert (cut.cut, cut.valid) == (True, False)
+
+
+@pytest.mark.parametrize("method", METHODS)
 async def test_an_answer_that_does_not_follow_the_schema_is_not_valid(method: str) -> None:
     reply = await _reply(method, PAPER, json.dumps({**PAPER.answer, "quantity": "a dozen"}))
     assert (reply.valid, reply.value["quantity"]) == (False, "a dozen")
