@@ -150,7 +150,7 @@ def print_response(response: SystemResponse) -> int:
 
 def _costs(response: SystemResponse, seconds: float) -> str:
     usage = response.usage
-    told = [f"{usage.input_tokens} + {usage.output_tokens} tokens"] if usage.total_tokens else []
+    told = [f"{usage.input_tokens} → {usage.output_tokens} tokens"] if usage.total_tokens else []
     if usage.tokens_per_second:
         told.append(f"{usage.tokens_per_second:.0f} tokens/s")
     if usage.tool_calls:

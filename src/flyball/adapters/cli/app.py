@@ -23,18 +23,24 @@ app = App(
     name="flyball",
     help="Language-model agents with deterministic control: ask, and see exactly what happened.",
     version=lambda: version("flyball"),
-    default_parameter=Parameter(negative=()),
+    default_parameter=Parameter(negative=(), show_default=False, consume_multiple=False),
     help_format="plaintext",
 )
-models = App(name="models", help="The model files of the embedded engine: list, pull, remove.")
+models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
 _COMMANDS = {
-    "ask": "Ask a model something; the run is recorded.",
-    "chat": "Talk with a model; each of its answers is a recorded run.",
+    "ask": """Ask a model something; the run is recorded.
+
+        The answer goes to stdout. What is piped in comes after the words; a dash stands for it.""",
+    "chat": """Talk with a model; each of its answers is a recorded run.
+
+        Ctrl-C stops an answer, Ctrl-D leaves. /help lists what else can be said.""",
     "runs": "List the runs that are recorded.",
     "show": "Draw a run's course: each step with its time and tokens.",
     "why": "Explain a run: what was sent, what came back, what decided, what may be done next.",
     "replay": "Give the answer of a finished run again, from its journal alone.",
-    "resume": "Go on with a run that was interrupted; try a failed one again.",
+    "resume": """Go on with a run that was interrupted; try a failed one again.
+
+        It goes on by what was recorded. A run that has its answer gives it again.""",
     "fork": "Go on from a run's first turns, in a run of its own, perhaps with another model.",
     "doctor": "Look whether everything that flyball needs is there.",
 }
@@ -48,7 +54,7 @@ for number, (name, about) in enumerate(_COMMANDS.items()):
     app.command(f"{_HERE}.{name}:{name}", name=name, help=about, sort_key=number)
 for name, about in _MODELS.items():
     models.command(f"{_HERE}.models:{name}_models", name=name, help=about)
-app.command(models, sort_key=len(_COMMANDS) - 1)
+app.command(models)
 
 
 def call(argv: Sequence[str]) -> int:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def ask(
     *words: str,
-    system: Annotated[str, Parameter(name=["--system", "-s"], show_default=False)] = "",
-    schema: Annotated[Path | None, Parameter(show_default=False)] = None,
-    temperature: Annotated[float | None, Parameter(show_default=False)] = None,
-    max_tokens: Annotated[int | None, Parameter(show_default=False)] = None,
-    deadline: float = DEADLINE,
+    system: Annotated[str, Parameter(name=["--system", "-s"])] = "",
+    schema: Path | None = None,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    deadline: Annotated[float, Parameter(show_default=True)] = DEADLINE,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,
 ) -> int:

@@ -13,9 +13,9 @@ from flyball.adapters.cli.shared import SHARED, Shared
 
 def chat(
     *,
-    resume: Annotated[str | None, Parameter(show_default=False)] = None,
-    system: Annotated[str, Parameter(name=["--system", "-s"], show_default=False)] = "",
-    deadline: float = DEADLINE,
+    resume: str | None = None,
+    system: Annotated[str, Parameter(name=["--system", "-s"])] = "",
+    deadline: Annotated[float, Parameter(show_default=True)] = DEADLINE,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,
 ) -> int:

@@ -20,11 +20,11 @@ DEADLINE = 120.0
 class Driven:
     """Which model, tools and type a run takes, and how it is shown."""
 
-    model: Annotated[str | None, Parameter(name=["--model", "-m"], show_default=False)] = None
+    model: Annotated[str | None, Parameter(name=["--model", "-m"])] = None
     """The model: local, local:NAME, openai:NAME, ...; without it the run's own, FLYBALL_MODEL, or local."""
-    tools: Annotated[tuple[str, ...], Parameter(show_default=False)] = ()
+    tools: tuple[str, ...] = ()
     """Tools that the model may use, as module or module:name; may be given several times."""
-    output: Annotated[str | None, Parameter(show_default=False)] = None
+    output: str | None = None
     """A type that the answer must have, as module:Type."""
     yes: bool = False
     """Approve all calls to tools that need approval."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from flyball.adapters.cli.naming import short
+from flyball.adapters.cli.origin import origin_of
 from flyball.core.effects import Infer
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import (
@@ -33,7 +34,7 @@ from flyball.core.events import (
     TurnSettled,
     Verdict,
 )
-from flyball.core.messages import Message
+from flyball.core.messages import Message, Retry
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.lifecycle import phase_of, stage_of
 from flyball.orchestrate.machine import effect_id, fold
@@ -41,6 +42,8 @@ from flyball.orchestrate.projections import ToolCallRecord, tool_calls_made
 from flyball.orchestrate.replay import steps
 from flyball.orchestrate.requests import request_of, request_parts
 from flyball.orchestrate.state import State
+
+_REFUSED = "the check refused the answer"
 
 
 class Turn(Struct, frozen=True):
@@ -106,7 +109,7 @@ def explain(events: Sequence[Event]) -> Explanation:
     return Explanation(
         run=state.loop_id,
         agent=state.spec.agent,
-        model=state.spec.model,
+        model=origin_of(events, state).model,
         phase=str(phase_of(state)),
         stage=str(stage_of(state)),
         verdict=_verdict(state, turns[-1] if turns else None),
@@ -146,12 +149,23 @@ def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
         identifier = effect_id(state, "infer", 0)
         if state.at == "infer" and identifier != open_id:
             open_id = identifier
+            _note_what_was_asked_again(current, state)
             request = request_of(state, Infer(identifier, state.turn), request_parts(state.spec))
             turns.append(_Open(state.turn, state.attempt, request))
         elif state.at == "infer" and turns:
             # Feedback may have been added while the loop was paused: the request is what was sent last.
             turns[-1].sent = request_of(state, Infer(identifier, state.turn), request_parts(state.spec))
     return turns, before
+
+
+def _note_what_was_asked_again(turn: _Open | None, state: State) -> None:
+    """The machine itself may refuse an answer (an empty one, text in the place of a call): no event says so."""
+    if turn is None or any(told.startswith(_REFUSED) for told in turn.decided):
+        return
+    last = state.history[-1] if state.history else None
+    for part in () if last is None else last.parts:
+        if isinstance(part, Retry):
+            turn.decided.append(f"{_REFUSED}: {part.text}")
 
 
 def _decisions(event: Event, state: State) -> list[str]:
@@ -206,7 +220,7 @@ def _settled(event: TurnSettled) -> list[str]:
         return [*repairs, "the check accepted the answer"]
     if event.error is not None:
         return [*repairs, f"the check ended the run: {event.error.code}: {event.error.message}"]
-    return [*repairs, *[f"the check refused the answer: {told}" for told in event.feedback]]
+    return [*repairs, *[f"{_REFUSED}: {told}" for told in event.feedback]]
 
 
 def _judged(verdict: Verdict, state: State) -> str:

@@ -16,7 +16,7 @@ def fork(
     /,
     *words: str,
     at: int,
-    deadline: Annotated[float | None, Parameter(show_default=False)] = None,
+    deadline: float | None = None,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,
 ) -> int:

@@ -60,6 +60,12 @@ def origin_of(events: Sequence[Event], state: State) -> Origin:
     return Origin(model, origin.tools, origin.output)
 
 
+def agent_and_model(events: Sequence[Event], state: State) -> str:
+    """Who answered: the model, and the agent's name where it has one of its own."""
+    model = origin_of(events, state).model
+    return model if state.spec.agent == "agent" else f"{state.spec.agent} · {model}"
+
+
 def said_first(state: State) -> str:
     """The words that a run began with."""
     if state.prompt is not None:

@@ -18,7 +18,7 @@ def resume(
     /,
     *,
     approve: bool = False,
-    reject: Annotated[str | None, Parameter(show_default=False)] = None,
+    reject: str | None = None,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,
 ) -> int:

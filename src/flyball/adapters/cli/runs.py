@@ -41,7 +41,7 @@ class Line(Struct, frozen=True):
 def runs(
     *,
     failed: bool = False,
-    limit: Annotated[int, Parameter(name=["--limit", "-n"])] = 20,
+    limit: Annotated[int, Parameter(name=["--limit", "-n"], show_default=True)] = 20,
     shared: Shared = SHARED,
 ) -> int:
     """List the runs that are recorded, the newest first.
@@ -128,7 +128,7 @@ def _table(lines: list[Line]) -> Any:
             one_line(model, 30),
             stage,
             str(line.turns),
-            f"{line.input} + {line.output}" if line.input or line.output else "",
+            f"{line.input} → {line.output}" if line.input or line.output else "",
             Text(one_line(line.prompt, 200)),
         )
     return table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -18,7 +17,7 @@ from flyball.runtime.sqlite import SQLiteJournal
 class Shared:
     """Options of all commands that have to do with runs."""
 
-    journal: Annotated[Path | None, Parameter(show_default=False)] = None
+    journal: Path | None = None
     """The file that runs are recorded in; without it, runs.db in the user's data folder."""
     json: bool = False
     """Print one JSON document on stdout, and nothing else there."""

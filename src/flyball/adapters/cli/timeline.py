@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import Struct
 
 from flyball.adapters.cli.naming import short
-from flyball.adapters.cli.origin import said_first
+from flyball.adapters.cli.origin import agent_and_model, said_first
 from flyball.adapters.cli.screen import one_line, out
 from flyball.core.encodable import as_text
 from flyball.core.events import Event, Forked, Reopened, Resumed, SignalReceived, Stage
@@ -34,10 +34,12 @@ from flyball.orchestrate.projections import (
 from flyball.orchestrate.state import State
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, JustifyMethod, RenderableType
     from rich.text import Text
 
 _BAR = 24
+_JUSTIFY: tuple[JustifyMethod, ...] = ("right", "left", "left", "left", "right", "right", "left")
+_ABOUT = 3
 _ENDS = {
     Phase.COMPLETE: ("✔", "bold green"),
     Phase.ERROR: ("✘", "bold red"),
@@ -84,25 +86,29 @@ def timeline_view(events: Sequence[Event]) -> RenderableType:
     steps = steps_of(events)
     began = min([state.started_at, *[step.at for step in steps]])
     whole = max([step.at + (step.took or 0.0) for step in steps], default=began) - began
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", style="dim", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(justify="right", style="cyan", no_wrap=True)
-    table.add_column(no_wrap=True)
-    for step in steps:
-        table.add_row(
-            f"+{_seconds(step.at - began)}",
+    rows = [
+        (
+            Text(f"+{_seconds(step.at - began)}", style="dim"),
             Text(step.mark, style=step.style),
             Text(step.what, style=step.style if step.took is None else "bold"),
             Text(step.about, style="dim"),
-            "" if step.took is None else _seconds(step.took),
-            step.tokens,
+            Text("" if step.took is None else _seconds(step.took)),
+            Text(step.tokens, style="cyan"),
             _bar(step, began, whole),
         )
-    return Group(_head(state, whole), table)
+        for step in steps
+    ]
+    # All columns are as wide as they need to be, but for the one that can be cut.
+    table = Table.grid(padding=(0, 1), expand=True)
+    for column, justify in enumerate(_JUSTIFY):
+        if column == _ABOUT:
+            table.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
+        else:
+            width = max([row[column].cell_len for row in rows], default=0)
+            table.add_column(justify=justify, no_wrap=True, width=width)
+    for row in rows:
+        table.add_row(*row)
+    return Group(_head(events, state, whole), table)
 
 
 def steps_of(events: Sequence[Event]) -> list[Step]:
@@ -187,13 +193,13 @@ def _moment(event: LifecycleTransitionEvent | Resumed | Reopened | Forked | Sign
     assert_never(event)
 
 
-def _head(state: State, whole: float) -> Text:
+def _head(events: Sequence[Event], state: State, whole: float) -> Text:
     from rich.text import Text
 
     stage, usage = stage_of(state), state.usage
     head = Text()
     head.append(f"run {short(state.loop_id)}", style="bold cyan")
-    head.append(f"  {state.spec.agent} · {state.spec.model}  ", style="dim")
+    head.append(f"  {agent_and_model(events, state)}  ", style="dim")
     head.append(str(stage), style=_STAGES.get(stage, "cyan"))
     tokens = f"{usage.input_tokens} → {usage.output_tokens} tokens, " if usage.total_tokens else ""
     speed = f", {usage.tokens_per_second:.0f} tokens/s" if usage.tokens_per_second else ""

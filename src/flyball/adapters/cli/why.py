@@ -20,7 +20,7 @@ def why(
     run_id: Annotated[str, Parameter(name="RUN")] = "last",
     /,
     *,
-    turn: Annotated[int | None, Parameter(show_default=False)] = None,
+    turn: int | None = None,
     shared: Shared = SHARED,
 ) -> int:
     """Explain a run: what was sent at each turn, what came back, what decided, what may be done next.
@@ -57,7 +57,7 @@ def print_explanation(told: Explanation) -> None:
     """Print an explanation for a person."""
     from flyball.adapters.cli.naming import short
 
-    _line(f"run {short(told.run)}", "bold cyan", f"  {told.agent} · {told.model} · {told.stage}")
+    _line(f"run {short(told.run)}", "bold cyan", f"  {_who(told)} · {told.stage}")
     _line(told.verdict, "red" if told.error is not None else "bold")
     for text in told.before:
         _line(f"• {text}", "yellow")
@@ -67,6 +67,10 @@ def print_explanation(told: Explanation) -> None:
     width = max([len(step.command) for step in told.next], default=0)
     for step in told.next:
         _line(f"  {step.command:{width}}", "cyan", f"  {step.what}")
+
+
+def _who(told: Explanation) -> str:
+    return told.model if told.agent == "agent" else f"{told.agent} · {told.model}"
 
 
 def _turn(turn: Turn, told: Explanation) -> None:
