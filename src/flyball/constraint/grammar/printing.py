@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from flyball.constraint.grammar.charset import ANY, Ranges, size, without
+from flyball.constraint.grammar.charset import ANY, LAST, Ranges, size, without
 from flyball.constraint.grammar.tree import Chars, Choice, Expr, Literal, Ref, Repeat, Rules, Sequence
 
 LONGEST = 1_900
@@ -133,7 +133,7 @@ def quoted(text: str) -> str:
 def _class(ranges: Ranges) -> str:
     left_out = without(ANY, ranges)
     if not left_out:
-        return "[\\x00-\\U0010ffff]"
+        return f"[\\x00-{chr(LAST)}]"
     if size(ranges) > size(left_out):
         return f"[^{''.join(_spans(left_out))}]"
     return f"[{''.join(_spans(ranges))}]"
@@ -153,8 +153,6 @@ def _member(point: int) -> str:
 
 
 def _char(point: int, *, plain: bool) -> str:
-    if plain and (point < 0x80 or chr(point).isprintable()):
+    if point > 0xFFFF or (plain and chr(point).isprintable()):
         return chr(point)
-    if point <= 0xFF:
-        return f"\\x{point:02x}"
-    return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
+    return f"\\x{point:02x}" if point <= 0xFF else f"\\u{point:04x}"
