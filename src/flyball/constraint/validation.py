@@ -1,11 +1,13 @@
 """Whether a value follows a JSON Schema: 2020-12 unless the schema names another dialect, formats checked.
 
-Nothing is fetched. Validators are compiled once a schema and kept, as many as `KEPT`.
+Nothing is fetched: a schema that points outside itself is refused. Validators are compiled once a schema,
+and as many as `KEPT` of them are kept.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -15,18 +17,23 @@ from flyball.core.errors import SchemaInvalid, SchemaMalformed
 from flyball.core.schema_check import check_schema
 
 KEPT = 256
+_LONGEST = 300
 
 
 class Violation(Struct, frozen=True):
-    """One break of a schema: where in the value, what is wrong, and where the schema says so."""
+    """One break of a schema: where in the value, by which keyword of the schema and where in it, and what."""
 
     path: str
-    violation: str
-    schema_path: str
+    keyword: str
+    message: str
+    schema_path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
 
 
-def validate(schema: dict[str, Any], value: Any) -> list[Violation]:
-    """What is wrong with a value; empty where it follows the schema.
+def validate(schema: dict[str, Any], value: Any, *, most: int = 20) -> list[Violation]:
+    """What is wrong with a value, `most` breaks of it at most; empty where it follows the schema.
 
     Raises:
         SchemaMalformed: the schema is none, or refers to something that is not in it.
@@ -34,10 +41,7 @@ def validate(schema: dict[str, Any], value: Any) -> list[Violation]:
     validator = _validator(_key(schema))
     if validator.is_valid(value):
         return []
-    return [
-        Violation(_path(error.instance_path), error.message, "#" + _pointer(error.schema_path))
-        for error in validator.iter_errors(value)
-    ]
+    return [_violation(error) for error in islice(validator.iter_errors(value), most)]
 
 
 def is_valid(schema: dict[str, Any], value: Any) -> bool:
@@ -54,25 +58,26 @@ def require_valid(schema: dict[str, Any], value: Any) -> None:
 
     Raises:
         SchemaInvalid: it does not: details `path` and `violation` of the first break, `violations` of all.
-        SchemaMalformed: the schema is none.
+        SchemaMalformed: the schema is none, or refers to something that is not in it.
     """
     wrong = validate(schema, value)
-    if wrong:
-        first = wrong[0]
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise SchemaInvalid(
-            f"{first.path or 'the output'}: {first.violation}{more}",
-            path=first.path,
-            violation=first.violation,
-            violations=[{"path": each.path, "violation": each.violation} for each in wrong],
-        )
+    if not wrong:
+        return
+    told = "; ".join(str(each) for each in wrong[:3])
+    more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
+    raise SchemaInvalid(
+        f"the value does not follow its schema: {told}{more}",
+        path=wrong[0].path,
+        violation=wrong[0].message,
+        violations=[str(each) for each in wrong],
+    )
 
 
 def _key(schema: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(schema)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise SchemaMalformed(f"no JSON: {error}") from error
+        raise SchemaMalformed(f"the schema is no JSON: {error}") from error
 
 
 @lru_cache(maxsize=KEPT)
@@ -82,14 +87,17 @@ def _validator(encoded: bytes) -> Any:
     schema = msgspec.json.decode(encoded)
     check_schema(schema)
     try:
-        return jsonschema_rs.validator_for(schema, validate_formats=True)
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        raise SchemaMalformed(f"the schema cannot be used: {error}") from error
+        return jsonschema_rs.validator_for(schema, validate_formats=True, offline=True)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        told = str(error).partition("\n")[0]
+        raise SchemaMalformed(f"the schema cannot be used: {_capped(told)}") from error
 
 
-def _path(steps: list[str | int]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+def _violation(error: Any) -> Violation:
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
+    where = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in error.schema_path)
+    return Violation(path.removeprefix("."), error.kind.name, _capped(error.message), f"#{where}")
 
 
-def _pointer(steps: list[str | int]) -> str:
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+def _capped(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

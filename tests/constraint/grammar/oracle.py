@@ -1,4 +1,4 @@
-"""llguidance as the judge of printed grammars: whether it accepts a text, and what it would let a model write."""
+"""llguidance as the judge of printed grammars: whether it accepts a text, what it lets a model write."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class _Bytes:
 
     eos_token_id = END
     bos_token_id = None
-    tokens = [bytes([value]) for value in range(256)] + [b"<end>"]
-    special_token_ids = [END]
+    tokens = (*(bytes([value]) for value in range(256)), b"<end>")
+    special_token_ids = (END,)
 
     def __call__(self, text: str | bytes) -> list[int]:
         return list(text if isinstance(text, bytes) else text.encode())
@@ -49,7 +49,7 @@ class Oracle:
         return self._matcher.try_consume_tokens(data) == len(data) and self._matcher.is_accepting()
 
     def walk(self, chance: random.Random, most: int = 4_000) -> str | None:
-        """A text that the masks allow, byte by byte at random; None if it has not ended after `most` bytes."""
+        """A text that the masks allow, byte by byte at random; None if it has no end within `most` bytes."""
         self._matcher.reset()
         written: list[int] = []
         while len(written) < most:

@@ -1,10 +1,10 @@
-"""Schemas drawn at random, each with a strategy for values that follow it, in the form that grammars write."""
+"""Schemas drawn at random, each with a strategy for values that follow it."""
 
 from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import strategies as st
 
@@ -47,9 +47,10 @@ def canonical(value: Any) -> str:
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, dict):
+        value = cast("dict[str, Any]", value)
         return "{" + ", ".join(f"{canonical(key)}: {canonical(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(canonical, value)) + "]"
+        return "[" + ", ".join(map(canonical, cast("list[Any]", value))) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -159,19 +160,21 @@ def decimals(draw: Draw, definitions: Any, depth: int) -> Pair:
     low, high = sorted(draw(st.tuples(ends, ends)))
     schema: dict[str, Any] = {"type": "number"}
     first, last = Decimal(-(10**9)), Decimal(10**9)
-    keep = lambda value: True  # noqa: E731
+    left_out: Decimal | None = None
     if draw(st.booleans()):
         first = low
         open_ = draw(st.booleans()) and low < high
         schema["exclusiveMinimum" if open_ else "minimum"] = _number(low)
-        keep = (lambda value: value != low) if open_ else keep
+        left_out = low if open_ else None
     if draw(st.booleans()):
         last = high
         schema["maximum"] = _number(high)
     places = draw(st.integers(3, 4))
     if draw(st.booleans()) and draw(st.booleans()):
         schema["multipleOf"], places = 0.001, 3
-    return schema, st.decimals(first, last, places=places).filter(keep).map(lambda value: value + Decimal(0))
+    return schema, st.decimals(first, last, places=places).filter(lambda value: value != left_out).map(
+        lambda value: value + Decimal(0)
+    )
 
 
 def _number(value: Decimal) -> int | float:

@@ -7,6 +7,7 @@ path, never loosened; whatever is generated comes to an end (`Bounds`).
 
 from flyball.constraint.grammar.bounds import Bounds
 from flyball.constraint.grammar.calls import FREE_TEXT, Answer, FreeText, call_grammar, turn_grammar
+from flyball.constraint.grammar.checking import check_grammar
 from flyball.constraint.grammar.layout import CallLayout
 from flyball.constraint.grammar.schemas import schema_grammar
 
@@ -17,6 +18,7 @@ __all__ = [
     "FREE_TEXT",
     "FreeText",
     "call_grammar",
+    "check_grammar",
     "schema_grammar",
     "turn_grammar",
 ]
