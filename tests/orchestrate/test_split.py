@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Any
 
 import pytest
 
 from flyball import Agent, RunContext, Safety, tool
-from flyball.core.errors import AgentRunClosed, CancelledTimeout, DepsError, FlyballError, LoopMismatch
+from flyball.core.errors import (
+    AgentRunClosed,
+    CancelledTimeout,
+    DepsError,
+    EngineError,
+    FlyballError,
+    LoopMismatch,
+)
 from flyball.core.events import ToolReturned
 from flyball.core.messages import ResultKind
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
+from flyball.inference.request import Request, Result
+from flyball.orchestrate.config import bind
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.projections import normal_form
 from flyball.testing.clock import FakeClock
@@ -161,3 +172,39 @@ async def test_nothing_but_bytes_is_kept() -> None:
     result = await Agent(Script(call("add", {"x": 1, "y": 1}), "2"), tools=[add]).run("go", driver=driver)
     assert all(isinstance(data, bytes) for data in driver.journal.bytes[result.loop_id])
     assert result.journal is driver.journal
+
+
+async def test_a_signal_may_also_come_as_a_message() -> None:
+    for seed in range(10):
+        driver, clock = SplitDriver(seed, ROUGH), FakeClock()
+        agent = Agent(Script(call("pay", {"amount": 1}), "ok"), tools=[pay])
+        with pytest.raises(AgentRunClosed):
+            await agent.run("go", driver=driver, loop_id="one")
+        bindings = bind(agent.config)
+        state = await driver.signal(bindings, "one", Signal(SignalType.APPROVE, id="s"), clock)
+        assert (state.at, state.history[-1].text) == ("done", "ok")
+
+
+@pytest.mark.parametrize("chaos", [CALM, ROUGH], ids=["calm", "rough"])
+async def test_work_that_cancels_the_task_it_runs_in_has_failed(chaos: Chaos) -> None:
+    def cancel_this_task() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    @tool
+    async def harakiri() -> None:
+        cancel_this_task()
+        await asyncio.sleep(0)
+
+    class Rash(Script):
+        async def infer(self, request: Request) -> Result:
+            cancel_this_task()
+            await asyncio.sleep(0)
+            return await super().infer(request)
+
+    agent = Agent(Script(call("harakiri"), "ok"), tools=[harakiri])
+    result = await agent.run("go", driver=SplitDriver(1, chaos))
+    assert result.messages[2].tool_results[0].error == "harakiri cancelled itself"
+    with pytest.raises(EngineError, match="CancelledError"):
+        await Agent(Rash("hi")).run("go", driver=SplitDriver(1, chaos))
