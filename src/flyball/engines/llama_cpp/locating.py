@@ -1,0 +1,88 @@
+"""From what the user named to a model's file, fetched where it is not there yet."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from flyball.core.errors import ModelDownloadFailed
+from flyball.engines.llama_cpp.options import Located
+from flyball.models import DEFAULT, SMALL, Model, Progress, cached, pull
+from flyball.models.gguf import read_header
+from flyball.models.reference import read_reference
+
+_LOG = logging.getLogger("flyball.local")
+_EVERY = 10.0
+"""Seconds between two lines of the log while a model is fetched."""
+
+_progress: Progress | None = None
+
+
+def set_progress(progress: Progress | None) -> None:
+    """Let a function be told how far the fetching of a model is (see `flyball.models.Progress`).
+
+    Without one the log is told (`flyball.local`, as a warning: nobody should wait for minutes and not know
+    why).
+    """
+    global _progress  # noqa: PLW0603 - one for the process, set by the program and not by a library
+    _progress = progress
+
+
+def locate(model: str | Model | Path) -> Located:
+    """The model's file; "" is the default, or the small one where that cannot be had. It may take minutes.
+
+    Raises:
+        UnknownModel: there is no such model.
+        ModelFileInvalid: the file is no model.
+        ModelDownloadFailed: it is not here and cannot be fetched.
+        ModelStorageFailed: there is no room for it.
+    """
+    if model != "":
+        return _fetched(_read(model))
+    try:
+        return _fetched(DEFAULT)
+    except ModelDownloadFailed as failure:
+        try:
+            small = _fetched(SMALL)
+        except ModelDownloadFailed:
+            raise failure from None
+        _LOG.warning(
+            "the default model cannot be had, so %s answers, which cannot choose tools: %s",
+            SMALL.name,
+            failure,
+        )
+        return small
+
+
+def named(model: str | Model | Path) -> tuple[str, int]:
+    """The name and the trained context of a model, as far as they are known before it is loaded."""
+    known = DEFAULT if model == "" else _read(model)
+    if isinstance(known, Path):
+        return known.stem, read_header(known).context_length
+    return known.name, known.context_window
+
+
+def _read(model: str | Model | Path) -> Model | Path:
+    return model if isinstance(model, Model) else read_reference(str(model))
+
+
+def _fetched(model: Model | Path) -> Located:
+    if isinstance(model, Path):
+        header = read_header(model)
+        return Located(model, model.stem, header.context_length)
+    path = cached(model) or pull(model, progress=_progress or _Logged(model))
+    return Located(path, model.name, model.context_window or read_header(path).context_length)
+
+
+class _Logged:
+    """Tells the log how far it is, now and then."""
+
+    def __init__(self, model: Model) -> None:
+        self._last = time.monotonic()
+        _LOG.warning("%s is not on this disk yet and is fetched (%d MB)", model.name, model.size // 1_000_000)
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        if time.monotonic() - self._last >= _EVERY:
+            self._last = time.monotonic()
+            _LOG.warning("%s, %d of %d MB", what, done // 1_000_000, total // 1_000_000)
