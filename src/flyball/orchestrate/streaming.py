@@ -64,20 +64,22 @@ async def stream(
             source = drive.bindings.engine.stream(request_of(drive.state, effect, drive.parts))
             async for event in source:
                 piece: StreamEvent | str = event
-                if only_text:
-                    if type(event) is TextDelta and again is None:
-                        piece = event.text
-                    else:
-                        if type(event) is Restart:
-                            again = again or TextReader(assembler.message().text)
-                        try:
-                            piece = text_in(event, assembler.begun) if again is None else again.feed(event)
-                        except StreamRestarted as error:
-                            restarted = error  # it is the reader's, and nothing that the model did wrong
-                            break
-                feed(event)
-                if not piece:
-                    continue
+                if only_text and type(event) is TextDelta and again is None:
+                    piece = event.text
+                    feed(event)
+                elif only_text:
+                    if type(event) is Restart:
+                        again = again or TextReader(assembler.message().text)
+                    try:
+                        piece = text_in(event, assembler.begun) if again is None else again.feed(event)
+                    except StreamRestarted as error:
+                        restarted = error  # it is the reader's, and nothing that the model did wrong
+                        break
+                    feed(event)
+                    if not piece:
+                        continue
+                else:
+                    feed(event)
                 # While the reader holds a piece its task is its own: it must not be cancelled from here.
                 drive.task = None
                 yield piece
