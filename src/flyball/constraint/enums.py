@@ -14,7 +14,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from flyball.constraint.grammar.merging import same_json
-from flyball.constraint.validation import is_valid
+from flyball.constraint.validation import is_valid_within
 from flyball.core.errors import EnumUnrecognized, SchemaMalformed
 
 LIKENESS = 0.85
@@ -174,13 +174,10 @@ class _Walk:
         return value
 
     def _holds(self, branch: Any, value: Any) -> bool:
-        if not isinstance(branch, dict):
-            return bool(branch)
-        shared = {key: self.document[key] for key in ("$defs", "definitions") if key in self.document}
         try:
-            return is_valid({**shared, **cast("Plain", branch)}, value)
+            return is_valid_within(self.document, branch, value)
         except SchemaMalformed:
-            return False  # it refers to a place outside the definitions: it is left to validation
+            return False  # it refers to something that is not there: that is validation's to say
 
     def _target(self, reference: Any) -> Any:
         here: Any = self.document

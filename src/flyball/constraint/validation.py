@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,7 @@ from flyball.core.schema_check import check_schema
 
 KEPT = 256
 _LONGEST = 300
+_DOCUMENT = "urn:flyball:document"
 
 
 class Violation(Struct, frozen=True):
@@ -53,6 +54,18 @@ def is_valid(schema: dict[str, Any], value: Any) -> bool:
     return bool(_validator(_key(schema)).is_valid(value))
 
 
+def is_valid_within(document: dict[str, Any], part: Any, value: Any) -> bool:
+    """Whether a value follows a part of a schema, or one made of its parts: references lead into the whole.
+
+    Raises:
+        SchemaMalformed: the part is no schema, or refers to something that is not in the document.
+    """
+    if not isinstance(part, dict):
+        return bool(part)
+    whole = {**document, "$id": _DOCUMENT}
+    return is_valid({"$defs": {"document": whole}, **_from_outside(cast("dict[str, Any]", part))}, value)
+
+
 def require_valid(schema: dict[str, Any], value: Any) -> None:
     """Check that a value follows a schema.
 
@@ -71,6 +84,21 @@ def require_valid(schema: dict[str, Any], value: Any) -> None:
         violation=wrong[0].message,
         violations=[str(each) for each in wrong],
     )
+
+
+def _from_outside(node: Any) -> Any:
+    """A part of the document with its references as they are written from outside of it."""
+    if isinstance(node, list):
+        return [_from_outside(inner) for inner in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _DOCUMENT + inner
+        if key == "$ref" and isinstance(inner, str) and inner.startswith("#")
+        else _from_outside(inner)
+        for key, inner in cast("dict[str, Any]", node).items()
+        if key not in ("$defs", "definitions", "$id", "$schema")
+    }
 
 
 def _key(schema: dict[str, Any]) -> bytes:

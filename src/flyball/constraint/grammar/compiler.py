@@ -13,7 +13,7 @@ from flyball.constraint.grammar.disjoint import Look, apart
 from flyball.constraint.grammar.merging import merged, types
 from flyball.constraint.grammar.numbers import integer_expr, number_expr
 from flyball.constraint.grammar.objects import object_expr
-from flyball.constraint.grammar.refs import References, references_in
+from flyball.constraint.grammar.refs import References
 from flyball.constraint.grammar.rulebook import RuleBook
 from flyball.constraint.grammar.scope import At
 from flyball.constraint.grammar.strings import patterns, string_expr
@@ -171,7 +171,7 @@ class Compiler:
     def _check_apart(self, branches: list[tuple[Any, At]], at: At) -> None:
         look = Look(
             cases=lambda schema: self._cases(schema, at),
-            accepts=lambda schema, value: self.accepts(schema, value, at),
+            accepts=self.accepts,
             kinds=kinds_of,
             undeclared=self.bounds.undeclared,
         )
@@ -263,21 +263,15 @@ class Compiler:
         self._looks_at_room += 1
         return any_value(at, self)
 
-    def accepts(self, schema: Any, value: Any, at: At) -> bool:
+    def accepts(self, schema: Any, value: Any) -> bool:
         """Whether a value follows a schema of this document, or one merged of several."""
-        from flyball.constraint.validation import is_valid
+        from flyball.constraint.validation import is_valid_within
 
-        for reference in references_in(schema):
-            if not reference.startswith(("#/$defs/", "#/definitions/")):
-                raise at.refuse(
-                    "$ref", f"{reference!r} is beside listed values; move its target into '$defs'"
-                )
         several = patterns(schema)
-        whole = {key: self.document[key] for key in ("$defs", "definitions") if key in self.document} | schema
         if len(several) > 1:
-            del whole["pattern"]
-            whole["allOf"] = [*whole.get("allOf", []), *({"pattern": pattern} for pattern in several)]
-        return is_valid(whole, value)
+            rest = {key: inner for key, inner in schema.items() if key != "pattern"}
+            schema = {**rest, "allOf": [*rest.get("allOf", []), *({"pattern": each} for each in several)]}
+        return is_valid_within(self.document, schema, value)
 
 
 def kinds_of(schema: Plain) -> list[str]:

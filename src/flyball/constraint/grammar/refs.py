@@ -40,7 +40,7 @@ class References:
         waiting = [reference]
         while waiting:
             found = self._find(waiting.pop())
-            for further in references_in(found[0]) if found else ():
+            for further in _inside(found[0]) if found else ():
                 if further not in seen:
                     seen.add(further)
                     waiting.append(further)
@@ -67,14 +67,14 @@ def _steps(reference: str) -> list[str]:
     return [unquote(step).replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")]
 
 
-def references_in(node: Any) -> Iterator[str]:
+def _inside(node: Any) -> Iterator[str]:
     """The references in a part of the schema. One in an example counts: it only shortens a recursion."""
     if isinstance(node, dict):
         for key, value in cast("dict[str, Any]", node).items():
             if key == "$ref" and isinstance(value, str):
                 yield value
             elif key not in ("$defs", "definitions"):
-                yield from references_in(value)
+                yield from _inside(value)
     elif isinstance(node, list):
         for value in cast("list[Any]", node):
-            yield from references_in(value)
+            yield from _inside(value)

@@ -60,6 +60,6 @@ class Scope(Protocol):
         """Any JSON value, nested as far as there is room."""
         ...
 
-    def accepts(self, schema: Any, value: Any, at: At) -> bool:
+    def accepts(self, schema: Any, value: Any) -> bool:
         """Whether a value follows a schema of this document."""
         ...

@@ -43,7 +43,7 @@ def listed_values(schema: Node, at: At, scope: Scope) -> Expr:
     if set(rest) == {"type"}:
         kept = [value for value in listed if any(is_of(value, name) for name in types(rest["type"]))]
     elif rest:
-        kept = [value for value in listed if scope.accepts(rest, value, at)]
+        kept = [value for value in listed if scope.accepts(rest, value)]
     else:
         kept = listed
     return scope.rule(at.name, choice(*map(literal, kept)))
