@@ -6,7 +6,7 @@ import re
 
 from flyball.constraint.grammar.tree import NOTHING, Chars, Expr, Literal, Ref, Rules
 
-_NO_WORD = re.compile(r"[^a-zA-Z0-9]+")
+_NO_WORD = re.compile(r"[^a-z0-9]+")
 
 
 class RuleBook:
@@ -27,7 +27,7 @@ class RuleBook:
         return found
 
     def _unused(self, name: str) -> str:
-        wanted = _NO_WORD.sub("-", name)[:40].strip("-")
+        wanted = _NO_WORD.sub("-", name.lower())[:40].strip("-")
         if not wanted[:1].isalpha():
             wanted = f"r-{wanted}".rstrip("-")
         unique, n = wanted, 1
