@@ -1,0 +1,170 @@
+"""What the child does with what it is asked; a scripted server stands where the native one would."""
+
+from __future__ import annotations
+
+import io
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flyball.engines.llama_cpp.child import Desk, read_frame, serve, write_frame
+
+Piece = Callable[[dict[str, Any]], bool]
+
+
+def delta(text: str | None = None, reason: str | None = None, thinking: str | None = None) -> dict[str, Any]:
+    found = {"content": text, "reasoning_content": thinking}
+    return {"choices": [{"delta": found, "finish_reason": reason}]}
+
+
+class ScriptedServer:
+    """Answers with the pieces of its script; it waits before each where the test wants it to."""
+
+    def __init__(self, *script: dict[str, Any] | Exception) -> None:
+        self.script = script
+        self.begun = 0
+        self.cancelled = 0
+        self.step = threading.Semaphore(0)
+        self.waits = False
+
+    def handle_chat_completions(self, body: dict[str, Any], piece: Piece) -> None:
+        self.begun += 1
+        for chunk in self.script:
+            if self.waits:
+                assert self.step.acquire(timeout=10)
+            if isinstance(chunk, Exception):
+                raise chunk
+            if piece(chunk):
+                self.cancelled += 1
+                return
+
+    def handle_embeddings(self, body: dict[str, Any]) -> dict[str, Any]:
+        if not body["input"]:
+            return {"error": {"code": 400, "message": "nothing"}}
+        return {"data": [{"embedding": [1.0, 0.0]} for _ in body["input"]]}
+
+
+class Asked:
+    """A desk, and what it sends."""
+
+    def __init__(self, server: ScriptedServer, parallel: int = 1) -> None:
+        self.sent: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.desk = Desk(server, "key", parallel, self.sent.put)
+
+    def ask(self, number: int, op: str = "chat", body: dict[str, Any] | None = None) -> None:
+        self.desk.take({"ask": number, "op": op, "body": body or {}})
+
+    def until_done(self) -> list[dict[str, Any]]:
+        frames: list[dict[str, Any]] = []
+        while not frames or "done" not in frames[-1]:
+            frames.append(self.sent.get(timeout=10))
+        return frames
+
+
+@pytest.mark.parametrize("frames", [[], [{"a": 1}], [{"text": "Ünïcödé ☃\n"}, {"b": [None]}]])
+def test_frames_come_back_as_they_were(frames: list[dict[str, Any]]) -> None:
+    stream = io.BytesIO()
+    for frame in frames:
+        write_frame(stream, frame)
+    stream.seek(0)
+    assert [read_frame(stream) for _ in frames] == frames
+    assert read_frame(stream) is None
+
+
+def test_a_frame_that_is_cut_is_the_end() -> None:
+    stream = io.BytesIO()
+    write_frame(stream, {"a": "long enough"})
+    for length in range(len(stream.getvalue())):
+        assert read_frame(io.BytesIO(stream.getvalue()[:length])) is None
+
+
+def test_a_chunk_is_sent_for_what_it_says_and_not_for_how_far_the_prompt_is() -> None:
+    progress = {**delta(), "prompt_progress": {"total": 9}}
+    usage: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 3}, "timings": {"predicted_n": 2}}
+    asked = Asked(
+        ScriptedServer(progress, delta(thinking="hm"), delta("Hel"), delta("lo"), delta(reason="stop"), usage)
+    )
+    asked.ask(7)
+    assert asked.until_done() == [
+        {"id": 7, "chunk": {"thinking": "hm"}},
+        {"id": 7, "chunk": {"text": "Hel"}},
+        {"id": 7, "chunk": {"text": "lo"}},
+        {"id": 7, "chunk": {"reason": "stop"}},
+        {"id": 7, "chunk": {"usage": {"prompt_tokens": 3}, "timings": {"predicted_n": 2}}},
+        {"id": 7, "done": True},
+    ]
+
+
+def test_errors_are_answers_too() -> None:
+    asked = Asked(ScriptedServer({"error": {"code": 400, "message": "no"}}))
+    asked.ask(1)
+    assert asked.until_done() == [
+        {"id": 1, "error": {"code": 400, "message": "no"}},
+        {"id": 1, "done": True},
+    ]
+    for raised, code in ((ValueError("messages"), 400), (RuntimeError("broken"), 500)):
+        asked = Asked(ScriptedServer(raised))
+        asked.ask(2)
+        assert asked.until_done()[0] == {"id": 2, "error": {"code": code, "message": str(raised)}}
+
+
+def test_a_cancelled_call_ends_at_its_next_piece() -> None:
+    server = ScriptedServer(delta("a"), delta("b"), delta("c"))
+    server.waits = True
+    asked = Asked(server)
+    asked.ask(1)
+    server.step.release()
+    assert asked.sent.get(timeout=10) == {"id": 1, "chunk": {"text": "a"}}
+    asked.desk.take({"cancel": 1})
+    server.step.release()
+    assert asked.until_done() == [{"id": 1, "done": True}]
+    assert server.cancelled == 1
+
+
+def test_a_call_that_is_cancelled_before_its_turn_is_not_begun() -> None:
+    server = ScriptedServer(delta("a"))
+    server.waits = True
+    asked = Asked(server)
+    asked.ask(1)
+    asked.ask(2)
+    asked.desk.take({"cancel": 2})
+    server.step.release()
+    assert asked.until_done()[-1] == {"id": 1, "done": True}
+    assert asked.until_done() == [{"id": 2, "done": True}]
+    assert server.begun == 1
+
+
+def test_cancelling_what_is_over_does_nothing_to_the_next() -> None:
+    asked = Asked(ScriptedServer(delta("a")))
+    asked.ask(1)
+    asked.until_done()
+    asked.desk.take({"cancel": 1})
+    asked.ask(1)
+    assert asked.until_done()[0] == {"id": 1, "chunk": {"text": "a"}}
+
+
+def test_vectors() -> None:
+    asked = Asked(ScriptedServer())
+    asked.ask(1, "embed", {"input": ["a", "b"]})
+    assert asked.until_done()[0] == {"id": 1, "chunk": {"data": [[1.0, 0.0], [1.0, 0.0]]}}
+    asked.ask(2, "embed", {"input": []})
+    assert asked.until_done()[0] == {"id": 2, "error": {"code": 400, "message": "nothing"}}
+
+
+def test_an_input_that_ends_before_anything_was_asked_ends_the_child() -> None:
+    sent: list[dict[str, Any]] = []
+    assert serve(io.BytesIO(), sent.append) == 0
+    assert sent == []
+
+
+def test_what_cannot_be_loaded_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
+    incoming = io.BytesIO()
+    write_frame(incoming, {"load": {"path": "x"}})
+    incoming.seek(0)
+    sent: list[dict[str, Any]] = []
+    assert serve(incoming, sent.append) == 1
+    assert sent[0]["failed"]["kind"] == "ModuleNotFoundError"
