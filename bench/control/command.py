@@ -28,7 +28,7 @@ from flyball.inference.registry import resolve_engine
 Advance = Callable[[str], None]
 """Told before each task what is asked now."""
 
-_WIDTH = 120
+_WIDTH = 200
 """How wide tables may be where no terminal says it."""
 
 
