@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import llguidance  # pyright: ignore[reportMissingTypeStubs]
 from llguidance.gbnf_to_lark import gbnf_to_lark  # pyright: ignore[reportMissingTypeStubs]
 
 END = 256
+_LONG_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\U([0-9a-f]{8})")
 
 
 class _Bytes:
@@ -35,7 +37,8 @@ class Oracle:
 
     @classmethod
     def of_gbnf(cls, grammar: str) -> Oracle:
-        return cls(gbnf_to_lark(grammar))
+        # Its reader of GBNF drops the zeros of \\U0010ffff, which is GBNF's own way to write the character.
+        return cls(gbnf_to_lark(_LONG_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), grammar)))
 
     @classmethod
     def of_schema(cls, schema: dict[str, Any]) -> Oracle:

@@ -49,10 +49,5 @@ def of(text: str) -> Ranges:
     return united((ord(c), ord(c)) for c in text)
 
 
-def size(ranges: Ranges) -> int:
-    """How many characters the set has."""
-    return sum(high - low + 1 for low, high in ranges)
-
-
 ANY: Ranges = ((0, 0xD7FF), (0xE000, LAST))
 """Every character there is."""

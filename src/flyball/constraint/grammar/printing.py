@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from flyball.constraint.grammar.charset import ANY, LAST, Ranges, size, without
+from flyball.constraint.grammar.charset import Ranges
 from flyball.constraint.grammar.tree import Chars, Choice, Expr, Literal, Ref, Repeat, Rules, Sequence
 
 LONGEST = 1_900
@@ -127,15 +127,15 @@ class _Printer:
 
 def quoted(text: str) -> str:
     """The text as a GBNF literal."""
-    return '"' + "".join(_ESCAPED.get(c) or _char(ord(c), plain=c.isprintable()) for c in text) + '"'
+    return (
+        '"'
+        + "".join(_ESCAPED.get(c) or (c if ord(c) >= 0x80 or c.isprintable() else _number(c)) for c in text)
+        + '"'
+    )
 
 
 def _class(ranges: Ranges) -> str:
-    left_out = without(ANY, ranges)
-    if not left_out:
-        return f"[\\x00-{chr(LAST)}]"
-    if size(ranges) > size(left_out):
-        return f"[^{''.join(_spans(left_out))}]"
+    # Never as what it is not: `[^x]` also matches what is no character, and broken UTF-8 would come through.
     return f"[{''.join(_spans(ranges))}]"
 
 
@@ -149,10 +149,11 @@ def _spans(ranges: Ranges) -> Iterable[str]:
 
 def _member(point: int) -> str:
     char = chr(point)
-    return _ESCAPED.get(char) or _char(point, plain=char.isalnum() or char in " !#$%&'()*+,./:;<=>?@_`{|}~")
+    if char.isalnum() or char in " !#$%&'()*+,./:;<=>?@_`{|}~":
+        return char
+    return _ESCAPED.get(char) or _number(char)
 
 
-def _char(point: int, *, plain: bool) -> str:
-    if point > 0xFFFF or (plain and chr(point).isprintable()):
-        return chr(point)
-    return f"\\x{point:02x}" if point <= 0xFF else f"\\u{point:04x}"
+def _number(char: str) -> str:
+    point = ord(char)
+    return f"\\x{point:02x}" if point <= 0xFF else f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
