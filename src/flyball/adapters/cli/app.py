@@ -7,7 +7,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from io import TextIOWrapper
 
 from cyclopts import App, CycloptsError, Parameter
@@ -19,12 +18,20 @@ from flyball.core.errors import FlyballError, OrchestrationFailure, UserError
 
 _HERE = "flyball.adapters.cli"
 
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("flyball")
+
+
 app = App(
     name="flyball",
     help="Language-model agents with deterministic control: ask, and see exactly what happened.",
-    version=lambda: version("flyball"),
+    version=_version,
     default_parameter=Parameter(negative=(), show_default=False, consume_multiple=False),
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
 _COMMANDS = {

@@ -159,7 +159,7 @@ def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
 
 
 def _note_what_was_asked_again(turn: _Open | None, state: State) -> None:
-    """The machine itself may refuse an answer (an empty one, text in the place of a call): no event says so."""
+    """What the machine itself refused (an empty answer, text in the place of a call): no event says so."""
     if turn is None or any(told.startswith(_REFUSED) for told in turn.decided):
         return
     last = state.history[-1] if state.history else None

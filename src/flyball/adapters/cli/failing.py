@@ -8,13 +8,14 @@ from typing import Any
 from flyball.adapters.cli.exits import RUN, exit_code
 from flyball.adapters.cli.screen import one_line, write_json
 from flyball.core.errors import FlyballError, SystemError  # noqa: A004 - pagantic's name for it
-from flyball.orchestrate.contracts.usage import write_error
 
 
 def report(error: FlyballError | SystemError, *, as_json: bool, run_id: str = "") -> int:
     """Tell an error; returns the exit code. `run_id` names the run that it was an error of."""
     told = error.record() if isinstance(error, FlyballError) else error
     if as_json:
+        from flyball.orchestrate.contracts.usage import write_error
+
         document: dict[str, Any] = {"error": write_error(told)}
         if run_id or (told.details or {}).get(RUN):
             document["loop_id"] = run_id or (told.details or {})[RUN]

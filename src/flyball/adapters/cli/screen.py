@@ -40,13 +40,15 @@ def write_json(document: Any) -> None:
 def _console(stderr: bool, stream: Any) -> Console:
     from rich.console import Console
 
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to whoever called: rich itself would end the process."""
+            raise  # noqa: PLE0704 - rich calls this while the error is being handled
+
+    plainly: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "file": stream}
+    console = Screen(stderr=stderr, **plainly)
     # What is no terminal has no width: lines stay whole, for whoever reads them next.
-    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False, file=stream)
-    if not console.is_terminal:
-        console = Console(
-            stderr=stderr, highlight=False, markup=False, emoji=False, file=stream, width=160, no_color=True
-        )
-    return console
+    return console if console.is_terminal else Screen(stderr=stderr, width=160, no_color=True, **plainly)
 
 
 def out() -> Console:

@@ -1,0 +1,297 @@
+"""Runs that are recorded: listed, drawn, replayed, gone on with, forked; and how they are named."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flyball import Agent, tool
+from flyball.core.ids import new_id
+from flyball.core.signals import Signal, SignalType
+from flyball.inference.answers import tool_call
+from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.recorded import send_signal
+from flyball.runtime.sqlite import SQLiteJournal
+from tests.adapters.cli.conftest import TOOLBOX, Flyball
+
+FORECAST = ("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":weather", "-q")
+ANSWER = "It says: rain in Rome. Take an umbrella.\n"
+
+
+@tool(approval=True)
+async def burn(city: str) -> str:
+    """Burn a city."""
+    return f"{city} burns"
+
+
+def waiting(home: Path) -> None:
+    """A run of another program, which waits for approval in the same journal."""
+
+    async def begin() -> None:
+        engine = ScriptedEngine(tool_call("burn", {"city": "Rome"}), name="test")
+        async with SQLiteJournal(home / "runs.db") as journal:
+            running = asyncio.ensure_future(
+                Agent(engine, tools=[burn], name="nero").run("Go.", journal=journal, loop_id="nero-1")
+            )
+            await journal.wait("nero-1", 1)
+            running.cancel()
+            await asyncio.wait([running])
+
+    asyncio.run(begin())
+
+
+def signalled(home: Path, kind: SignalType) -> None:
+    async def send() -> None:
+        async with SQLiteJournal(home / "runs.db") as journal:
+            assert await send_signal(journal, "nero-1", Signal(kind))
+
+    asyncio.run(send())
+
+
+# Names
+
+
+def test_a_run_is_named_by_its_id_its_beginning_or_last(flyball: Flyball) -> None:
+    first = flyball("ask", "one", "-m", "scripted:echo", "--json").json["loop_id"]
+    second = flyball("ask", "two", "-m", "scripted:echo", "--json").json["loop_id"]
+    assert flyball("replay", first, "-q").out == "one\n"
+    assert flyball("replay", first[:13], "-q").out == "one\n" or first[:13] == second[:13]
+    assert flyball("replay", "last", "-q").out == flyball("replay", "-q").out == "two\n"
+    several = flyball("replay", first[:2])
+    assert (several.code, "2 runs begin with" in several.err) == (2, True)
+    nothing = flyball("replay", "zzz")
+    assert nothing.code == 8
+    assert f"the newest is {second[:12]}" in nothing.err
+
+
+@pytest.mark.parametrize("command", ["replay", "resume", "show", "why"])
+def test_where_nothing_is_recorded(flyball: Flyball, home: Path, command: str) -> None:
+    said = flyball(command)
+    assert said.code == 8
+    assert said.err.startswith("flyball: ORCHESTRATION_LOOP_NOT_FOUND: there are no runs")
+    assert not home.exists(), "reading makes no file"
+
+
+# runs
+
+
+def test_the_runs(flyball: Flyball) -> None:
+    assert flyball("runs", "--json").json == []
+    assert "no runs are recorded" in flyball("runs").err
+    flyball("ask", "a good\nquestion", "-m", "scripted:echo")
+    flyball("ask", "a bad one", "-m", "scripted:dark")
+    lines = flyball("runs").out.splitlines()
+    assert [line.split()[2:4] for line in lines if "scripted" in line] == [
+        ["scripted:dark", "failed"],
+        ["scripted:echo", "complete"],
+    ]
+    assert any("a good question" in line and "41 → 12" in line for line in lines)
+    found = flyball("runs", "--json").json
+    assert [(line["stage"], line["error"]) for line in found] == [
+        ("failed", "INFERENCE_ENGINE_ERROR"),
+        ("complete", ""),
+    ]
+    assert [line["prompt"] for line in flyball("runs", "--failed", "--json").json] == ["a bad one"]
+    assert len(flyball("runs", "--limit", "1", "--json").json) == 1
+    assert len(flyball("runs", "-n", "0", "--json").json) == 2
+    assert flyball("runs", "-n", "-1").code == 2
+
+
+def test_no_run_has_failed(flyball: Flyball) -> None:
+    flyball("ask", "hi", "-m", "test")
+    assert flyball("runs", "--failed").err == "no run has failed\n"
+
+
+def test_a_run_that_cannot_be_read_is_listed(flyball: Flyball, home: Path) -> None:
+    flyball("ask", "hi", "-m", "test")
+
+    async def damage() -> None:
+        async with SQLiteJournal(home / "runs.db") as journal:
+            events = await journal.read((await journal.loops())[0])
+            await journal.append("damaged", events[1:], 0)
+
+    asyncio.run(damage())
+    assert flyball("runs", "--json").json[0]["error"] == "ORCHESTRATION_JOURNAL_CORRUPT"
+    assert "unreadable" in flyball("runs").out
+    assert flyball("show", "damaged").code == 8
+
+
+# show
+
+
+def test_the_course_of_a_run(flyball: Flyball) -> None:
+    flyball(*FORECAST)
+    lines = [line.split() for line in flyball("show").out.splitlines() if line.startswith("+")]
+    assert [line[2] for line in lines] == ["◆", "▸", "◆", "✔"]
+    assert "weather" in lines[1]
+    document = flyball("show", "--json").json
+    kinds = [event["event"] for event in document["timeline"] if event["event"] != "lifecycle_transition"]
+    assert kinds == [
+        "inference_start",
+        "inference_end",
+        "tool_start",
+        "tool_end",
+        "inference_start",
+        "inference_end",
+    ]
+    assert document["answer"] == ANSWER.strip()
+
+
+def test_the_course_of_a_failed_run_that_was_tried_again(flyball: Flyball) -> None:
+    flyball("ask", "hi", "-m", "scripted:dark")
+    assert "INFERENCE_ENGINE_ERROR: the lights went out" in flyball("show").out
+    flyball("resume", "-m", "test:now")
+    shown = flyball("show").out
+    assert "↻ tried again" in shown
+    assert "now" in shown
+
+
+def test_the_course_of_a_run_with_signals(flyball: Flyball, home: Path) -> None:
+    waiting(home)
+    signalled(home, SignalType.PAUSE)
+    shown = flyball("show", "nero").out
+    assert "⚑ pause" in shown
+    assert "nero · test" in shown
+
+
+# replay
+
+
+def test_a_replay_needs_no_model(flyball: Flyball) -> None:
+    assert flyball(*FORECAST).out == ANSWER
+    assert flyball("replay", "-q").out == ANSWER
+    assert flyball("replay", "--json").json["content"] == ANSWER.strip()
+    assert len(flyball("runs", "--json").json) == 1
+
+
+def test_a_replay_of_a_failure_fails_alike(flyball: Flyball) -> None:
+    first = flyball("ask", "hi", "-m", "scripted:dark")
+    again = flyball("replay")
+    assert (again.code, again.err) == (first.code, first.err)
+
+
+def test_a_typed_answer_is_replayed_without_its_module(flyball: Flyball) -> None:
+    flyball("ask", "Where?", "-m", "test", "--output", f"{TOOLBOX}:City")
+    assert flyball("replay", "-q").json == {"name": "", "people": 0}
+
+
+# resume
+
+
+def test_a_finished_run_gives_its_answer_again(flyball: Flyball) -> None:
+    flyball(*FORECAST)
+    assert flyball("resume", "-q").out == ANSWER
+    assert len(flyball("runs", "--json").json) == 1
+
+
+def test_a_failed_run_is_tried_again(flyball: Flyball, home: Path) -> None:
+    flyball("ask", "hi", "-m", "scripted:dark")
+    assert flyball("resume").code == 4, "by the model that it had"
+    assert flyball("resume", "-m", "scripted:echo", "-q").out == "hi\n"
+
+
+def test_a_run_whose_time_was_up_is_tried_again(
+    flyball: Flyball, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert flyball("ask", "hi", "-m", "scripted:hangs", "--deadline", "0.1").code == 124
+    monkeypatch.setenv("GO", "1")
+    assert flyball("resume", "-q").out == "Once upon a time.\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "result"),
+    [(["--approve"], "Rome burns"), (["--reject", "too cruel"], "too cruel")],
+    ids=["approve", "reject"],
+)
+def test_a_call_that_waits_is_approved_or_rejected(
+    flyball: Flyball, home: Path, argv: list[str], result: str
+) -> None:
+    waiting(home)
+    said = flyball("resume", "nero-1", "-m", "test:Done.", "--tools", TOOLBOX + ":burn", "--json", *argv)
+    assert said.json["content"] == "Done."
+    assert result in flyball("why", "nero-1").out
+    again = flyball("resume", "nero-1", *argv)
+    assert (again.code, "waits for approval" in again.err) == (2, True)
+
+
+def test_approving_and_rejecting_at_once(flyball: Flyball) -> None:
+    assert flyball("resume", "--approve", "--reject", "x").code == 2
+
+
+def test_a_paused_run_goes_on(flyball: Flyball, home: Path) -> None:
+    waiting(home)
+    signalled(home, SignalType.APPROVE)
+    signalled(home, SignalType.PAUSE)
+    said = flyball("resume", "nero-1", "-m", "test:Done.", "--tools", TOOLBOX + ":burn", "-q")
+    assert said.out == "Done.\n"
+
+
+# fork
+
+
+def test_a_fork_is_a_run_of_its_own(flyball: Flyball) -> None:
+    flyball(*FORECAST)
+    said = flyball("fork", "last", "--at", "1", "-m", "test:Sun.", "--json")
+    assert said.json["content"] == "Sun."
+    assert [call["name"] for call in said.json["tool_calls_made"]] == ["weather"]
+    lines = flyball("runs", "--json").json
+    assert [line["model"] for line in lines] == ["test:Sun.", "scripted:forecast"]
+    assert "⑂ forked" in flyball("show").out
+    assert flyball("fork", "last", "--at", "1", "-q").out == "Sun.\n", "by the fork's own model"
+
+
+def test_a_fork_says_something_else(flyball: Flyball) -> None:
+    flyball("ask", "one", "-m", "scripted:echo")
+    assert flyball("fork", "last", "two", "--at", "0", "-q").out == "two\n"
+    assert flyball("fork", "last", "three", "four", "--at", "1", "-q").out == "two | three four\n"
+
+
+def test_a_fork_has_a_deadline_of_its_own(flyball: Flyball) -> None:
+    flyball("ask", "one", "-m", "scripted:echo")
+    said = flyball("fork", "last", "two", "--at", "0", "-m", "scripted:hangs", "--deadline", "0.1")
+    assert said.code == 124
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [(["--at", "7"], "cannot be forked"), (["--at", "1"], "give a prompt"), ([], "--at")],
+    ids=["no such turn", "no prompt", "no turn"],
+)
+def test_a_fork_that_cannot_be(flyball: Flyball, argv: list[str], told: str) -> None:
+    flyball("ask", "one", "-m", "scripted:echo")
+    said = flyball("fork", "last", *argv)
+    assert said.code == 2
+    assert told in said.err
+    assert len(flyball("runs", "--json").json) == 1
+
+
+def test_a_module_that_is_gone(flyball: Flyball) -> None:
+    Path("mine.py").write_text(
+        "from flyball import tool\n\n\n@tool\ndef look(city: str) -> str:\n    'Look.'\n    return 'fog'\n"
+    )
+    flyball("ask", "Rome?", "-m", "scripted:forecast", "--tools", "mine")
+    Path("mine.py").unlink()
+    import sys
+
+    sys.modules.pop("mine")
+    said = flyball("fork", "last", "--at", "1")
+    assert said.code == 2
+    assert "there is no module 'mine'" in said.err
+
+
+def test_ids_that_others_chose_are_shown_whole(flyball: Flyball, home: Path) -> None:
+    waiting(home)
+    assert "nero-1" in flyball("runs").out
+    assert new_id()[:12] not in flyball("runs").out
+
+
+def documents(flyball: Flyball, *commands: str) -> list[Any]:
+    return [flyball(command, "--json").json for command in commands]
+
+
+def test_every_reading_command_prints_one_document(flyball: Flyball) -> None:
+    flyball(*FORECAST)
+    assert all(documents(flyball, "runs", "show", "why", "replay", "resume", "doctor"))
