@@ -419,9 +419,9 @@ class Ticket(BaseModel):
     title: str
     priority: Priority = Priority.LOW
     owner: Person
-    watchers: list[Person] = Field(default_factory=list, max_length=3)
+    watchers: list[Person] = Field(default=[], max_length=3)
     content: list[Annotated[Text | Image, Field(discriminator="kind")]]
-    grid: list[list[Annotated[int, Field(ge=0, lt=10)]]] = Field(default_factory=list)
+    grid: list[list[Annotated[int, Field(ge=0, lt=10)]]] = []
     extra: dict[str, int | str] = Field(default_factory=dict)
     score: Annotated[float, Field(gt=0, le=1)] | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from typing import Any
 
 import pytest
 
@@ -46,11 +47,12 @@ def test_what_is_generated_follows_the_schema(name: str) -> None:
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_broken_argument_is_refused(name: str) -> None:
     """Values replaced by ones of another type: what validation refuses, the grammar refuses."""
+    others: list[Any] = ["\x7fno", -77.125, None, [[]], {"no": 1}]
     schema, good = TOOLS[name]
     oracle = Oracle.of_gbnf(schema_grammar(schema))
     for value in good:
         for key in value:
-            for wrong in ("\x7fno", -77.125, None, [[]], {"no": 1}):
+            for wrong in others:
                 broken = {**value, key: wrong}
                 if validate(schema, broken):
                     assert not oracle.accepts(canonical(broken)), broken

@@ -65,8 +65,8 @@ _REFUSED = {
     "$dynamicRef": "dynamic references are not followed; use '$ref'",
     "$recursiveRef": "dynamic references are not followed; use '$ref'",
 }
-_MOST_STEPS = 20_000
-"""How many schemas one compilation looks at, those met twice counted twice."""
+_MOST_STEPS = 5_000
+"""How many schemas one compilation takes apart: alternatives within alternatives multiply."""
 
 
 class Compiler:
@@ -99,9 +99,6 @@ class Compiler:
             if key in self._done:
                 self._looks_at_room += key[1] is not None
                 return self._done[key][1]
-        self._steps += 1
-        if self._steps > _MOST_STEPS:
-            raise at.refuse("$ref", "the schema branches too often within itself; lower Bounds.max_depth")
         looks = self._looks_at_room
         expr = self._compile(schema, at)
         room = at.room if self._looks_at_room > looks else None  # without recursion it is the same everywhere
@@ -207,6 +204,11 @@ class Compiler:
             return None
         if schema is True:
             return {}, at
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise at.refuse(
+                "allOf", "the schema branches too often; write its alternatives out, or fewer of them"
+            )
         self._check(schema, at)
         plain = {key: value for key, value in schema.items() if key not in ("$ref", "allOf")}
         waiting: list[tuple[Any, At]] = []
