@@ -32,6 +32,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/secret/repo/resolve/main/a.gguf":
             self.send_response(401)
             self.end_headers()
+        elif self.path == "/busy/repo/resolve/main/a.gguf":
+            self.send_error(503)
         elif self.path.startswith("/store"):
             self._send(hub.files[self.path.removeprefix("/store")])
         elif self.path in hub.files:

@@ -176,12 +176,23 @@ def test_an_index_that_is_out_of_reach_is_told_at_once_and_without_its_address(
 
 @pytest.mark.parametrize(
     ("reference", "wrong"),
-    [("hf:owner/nothing/a.gguf", "no such file"), ("hf:secret/repo/a.gguf", "HF_TOKEN")],
+    [
+        ("hf:owner/nothing/a.gguf", "no such file"),
+        ("hf:secret/repo/a.gguf", "HF_TOKEN"),
+        ("hf:busy/repo/a.gguf", "HTTP 503"),
+    ],
 )
 def test_what_hugging_face_refuses(hub: Hub, reference: str, wrong: str) -> None:
     assert hub.files == {}
     with pytest.raises(ModelDownloadFailed, match=wrong):
         pull(reference)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://no-such-host.invalid", "http://[::1"])
+def test_an_address_that_leads_nowhere(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    with pytest.raises(ModelDownloadFailed, match="no connection"):
+        pull(REFERENCE)
 
 
 @pytest.mark.parametrize("tagged", [True, False])

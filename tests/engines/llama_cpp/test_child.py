@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import queue
+import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -22,6 +27,9 @@ def delta(text: str | None = None, reason: str | None = None, thinking: str | No
 
 class ScriptedServer:
     """Answers with the pieces of its script; it waits before each where the test wants it to."""
+
+    params: Any
+    listening_address: str
 
     def __init__(self, *script: dict[str, Any] | Exception) -> None:
         self.script = script
@@ -161,10 +169,127 @@ def test_an_input_that_ends_before_anything_was_asked_ends_the_child() -> None:
 
 
 def test_what_cannot_be_loaded_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
+    monkeypatch.setitem(sys.modules, "xllamacpp", cast("Any", None))
     incoming = io.BytesIO()
     write_frame(incoming, {"load": {"path": "x"}})
     incoming.seek(0)
     sent: list[dict[str, Any]] = []
     assert serve(incoming, sent.append) == 1
     assert sent[0]["failed"]["kind"] == "ModuleNotFoundError"
+
+
+class Listener(BaseHTTPRequestHandler):
+    """What the native server answers over HTTP, for whoever has the key."""
+
+    def do_GET(self) -> None:
+        self._answer([{"n_ctx": 64}])
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self._answer(
+            {"error": {"code": 404, "message": self.path}} if self.path == "/none" else {"got": body}
+        )
+
+    def _answer(self, answer: Any) -> None:
+        key = self.headers["Authorization"].removeprefix("Bearer ")
+        data = json.dumps(answer if key in KEYS else {"error": {"code": 401, "message": key}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Says nothing."""
+
+
+KEYS: set[str] = set()
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch) -> Generator[list[ScriptedServer]]:
+    """A module in xllamacpp's place: the real one would make this process one that cannot be forked."""
+    made: list[ScriptedServer] = []
+
+    class Params(SimpleNamespace):
+        def __init__(self) -> None:
+            super().__init__(
+                model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace()
+            )
+
+    def server(params: Any) -> ScriptedServer:
+        KEYS.update(params.api_keys)
+        scripted = ScriptedServer(delta("a"))
+        scripted.params = params
+        scripted.listening_address = f"http://127.0.0.1:{listener.server_port}"
+        made.append(scripted)
+        return scripted
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as listener:
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
+        thread.start()
+        monkeypatch.setitem(
+            sys.modules, "xllamacpp", cast("Any", SimpleNamespace(CommonParams=Params, Server=server))
+        )
+        yield made
+        listener.shutdown()
+        thread.join()
+    KEYS.clear()
+
+
+LOAD = {
+    "path": "m",
+    "context": 64,
+    "parallel": 2,
+    "threads": 3,
+    "batch": 16,
+    "cache_mib": 8,
+    "embedding": False,
+}
+
+
+def served(load: dict[str, Any], *asks: dict[str, Any]) -> list[dict[str, Any]]:
+    """All that a child says to these frames, until as many calls as were asked are done."""
+    reading, writing = os.pipe()
+    sent: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    frames: list[dict[str, Any]] = []
+    with os.fdopen(reading, "rb") as incoming, os.fdopen(writing, "wb") as outgoing:
+        child = threading.Thread(target=serve, args=(incoming, sent.put))
+        child.start()
+        for frame in ({"load": load}, *asks):
+            write_frame(outgoing, frame)
+        while not frames or sum("done" in frame for frame in frames) < len(asks):
+            frames.append(sent.get(timeout=10))
+        outgoing.close()
+        child.join(10)
+    return frames
+
+
+def test_a_model_is_loaded_as_it_was_asked_for(native: list[ScriptedServer]) -> None:
+    ready, *rest = served(LOAD, {"ask": 1, "op": "chat", "body": {}})
+    assert ready["ready"]["context"] == 64
+    assert rest == [{"id": 1, "chunk": {"text": "a"}}, {"id": 1, "done": True}]
+    params = native[0].params
+    assert (params.model.path, params.n_ctx, params.n_parallel) == ("m", 128, 2)
+    assert (params.n_batch, params.n_ubatch, params.cpuparams.n_threads) == (16, 16, 3)
+    assert len(params.api_keys[0]) == 48
+    assert not hasattr(params, "embedding")
+
+
+def test_a_model_for_vectors_takes_a_text_in_one_batch(native: list[ScriptedServer]) -> None:
+    served({**LOAD, "embedding": True, "parallel": 1})
+    params = native[0].params
+    assert (params.embedding, params.pooling_type, params.n_ubatch) == (True, 1, 64)
+
+
+def test_what_has_no_method_goes_over_the_listener_with_the_key(native: list[ScriptedServer]) -> None:
+    frames = served(
+        LOAD,
+        {"ask": 1, "op": "http", "body": {"path": "/slots"}},
+        {"ask": 2, "op": "http", "body": {"path": "/tokenize", "body": {"content": "x"}}},
+        {"ask": 3, "op": "http", "body": {"path": "/none", "body": {}}},
+    )
+    assert native
+    said = {frame["id"]: frame for frame in frames if "id" in frame and "done" not in frame}
+    assert said[1]["chunk"]["answer"] == [{"n_ctx": 64}]
+    assert said[2]["chunk"]["answer"] == {"got": {"content": "x"}}
+    assert said[3]["error"]["message"] == "/none"

@@ -15,14 +15,15 @@ from flyball.core.errors import (
     ModelRequestsForbidden,
     UserError,
 )
-from flyball.core.messages import FinishReason, Image, Thinking, assistant, system, user
+from flyball.core.messages import FinishReason, Image, Thinking, ToolCall, assistant, system, user
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolDefinition
 from flyball.engines.llama_cpp import LlamaCppEngine
+from flyball.engines.llama_cpp.protocol import AnswerParser, PlainProtocol, Rendered, text_messages
 from flyball.inference.permission import forbid_model_requests
 from flyball.inference.profile import profile_for
 from flyball.inference.request import OutputObject, Request
-from flyball.inference.stream import TextDelta, collect
+from flyball.inference.stream import PartEnd, PartStart, StreamEvent, TextDelta, ToolCallDelta, collect
 from flyball.models import SMALL
 from tests.engines.llama_cpp.asking import LONG, ask, idle, long_prompt, until
 
@@ -175,6 +176,46 @@ async def test_no_model_is_asked_where_that_is_forbidden(engine: LlamaCppEngine)
         ):
             with pytest.raises(ModelRequestsForbidden):
                 await forbidden
+
+
+class Weather(PlainProtocol):
+    """A protocol for one tool: the grammar is its arguments, and whatever comes is a call of it."""
+
+    @property
+    def tools(self) -> bool:
+        return True
+
+    def render(self, request: Request) -> Rendered:
+        return Rendered(text_messages(request.messages), r'root ::= "{\"city\": \"" [A-Za-z ]{1,12} "\"}"')
+
+    def parser(self, request: Request, first: int) -> AnswerParser:
+        return WeatherParser(first, request.tools[0].name)
+
+
+class WeatherParser:
+    def __init__(self, index: int, name: str) -> None:
+        self._start: list[StreamEvent] = [PartStart(index, ToolCall("call-1", name, ""))]
+        self._index = index
+
+    def feed(self, text: str) -> list[StreamEvent]:
+        started, self._start = self._start, []
+        return [*started, ToolCallDelta(self._index, text)]
+
+    def close(self, reason: FinishReason) -> list[StreamEvent]:
+        return [PartEnd(self._index)]
+
+
+async def test_a_protocol_for_tools_can_be_plugged_in(engine: LlamaCppEngine) -> None:
+    hosts = (engine._host, engine._embedder)  # pyright: ignore[reportPrivateUsage]
+    calling = LlamaCppEngine(SMALL, protocol=Weather(), hosts=hosts)
+    tool = ToolDefinition("weather", {"type": "object"})
+    result = await calling.infer(ask("How is the weather in Paris?", 30, tools=(tool,)))
+    assert result.finish_reason is FinishReason.TOOL_CALL
+    assert result.tool_calls[0].name == "weather"
+    assert result.tool_calls[0].arguments.keys() == {"city"}
+    assert calling.profile.tools
+    await calling.aclose()
+    assert (await engine.infer(ask("Hello", 2))).content
 
 
 async def test_tools_need_a_protocol_and_pictures_another_model(engine: LlamaCppEngine) -> None:

@@ -77,6 +77,21 @@ async def test_closing_ends_the_child_and_a_later_call_starts_another(own: Llama
     assert (await own.infer(ask("Hello", 2))).content
 
 
+async def test_a_child_that_is_stuck_is_killed(own: LlamaCppEngine) -> None:
+    pid = (await own.load()).pid
+    os.kill(pid, signal.SIGSTOP)
+    await own.aclose()
+    assert not alive(pid)
+
+
+async def test_an_engine_that_is_closed_while_it_loads_leaves_nothing(own: LlamaCppEngine) -> None:
+    waiting = asyncio.ensure_future(own.load())
+    await asyncio.sleep(0)
+    await own.aclose()
+    with pytest.raises(EngineError):
+        await waiting
+
+
 # What cannot be started
 
 
