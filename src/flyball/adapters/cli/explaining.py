@@ -145,7 +145,8 @@ def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
             current.answer, current.duration = event.message, event.duration
         elif current is not None and isinstance(event, ModelFailed):
             current.error, current.partial, current.duration = event.error, event.partial, event.duration
-        (before if current is None else current.decided).extend(_decisions(event, state))
+        answer = None if current is None else current.answer
+        (before if current is None else current.decided).extend(_decisions(event, state, answer))
         identifier = effect_id(state, "infer", 0)
         if state.at == "infer" and identifier != open_id:
             open_id = identifier
@@ -168,7 +169,7 @@ def _note_what_was_asked_again(turn: _Open | None, state: State) -> None:
             turn.decided.append(f"{_REFUSED}: {part.text}")
 
 
-def _decisions(event: Event, state: State) -> list[str]:
+def _decisions(event: Event, state: State, answer: Message | None) -> list[str]:
     """What an event decided, in words."""
     if isinstance(event, ModelAnswered):
         return [
@@ -184,7 +185,8 @@ def _decisions(event: Event, state: State) -> list[str]:
         came = f"failed: {result.error}" if result.is_error else str(result.status)
         return [f"the tool {result.name}: {came}"]
     if isinstance(event, CallsJudged):
-        return [_judged(verdict, state) for verdict in event.verdicts]
+        calls = () if answer is None else answer.tool_calls
+        return [_judged(verdict, calls[verdict.index].name) for verdict in event.verdicts]
     if isinstance(event, SignalReceived):
         signal = event.signal
         by, text = (f" by {signal.by}" if signal.by else ""), (f": {signal.text}" if signal.text else "")
@@ -223,8 +225,7 @@ def _settled(event: TurnSettled) -> list[str]:
     return [*repairs, *[f"{_REFUSED}: {told}" for told in event.feedback]]
 
 
-def _judged(verdict: Verdict, state: State) -> str:
-    name = state.calls[verdict.index].name if verdict.index < len(state.calls) else f"call {verdict.index}"
+def _judged(verdict: Verdict, name: str) -> str:
     if verdict.allowed:
         return f"approval: {name} was let through"
     return f"approval: {name} was refused" + (f": {verdict.reason}" if verdict.reason else "")
@@ -233,7 +234,7 @@ def _judged(verdict: Verdict, state: State) -> str:
 def _verdict(state: State, last: _Open | None) -> str:
     """In a sentence, what decided how the run stands."""
     if state.at != "done":
-        if state.paused:
+        if state.paused or state.pausing:
             return "It is paused: a signal asked for that."
         if state.at == "execute" and state.awaiting:
             names = ", ".join([state.calls[index].name for index in state.awaiting])

@@ -1,0 +1,232 @@
+"""A run explained: exactly what was sent, what came back, what decided, what may be done next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from flyball import Agent, Limits, MemoryJournal, ModelRetry, RunContext, tool
+from flyball.adapters.cli.explaining import Explanation, explain
+from flyball.adapters.cli.why import print_explanation
+from flyball.core.errors import EngineError, FlyballError
+from flyball.core.events import Delivered, Event
+from flyball.core.messages import Document, Image, Message, Role, Text, Thinking, assistant, user
+from flyball.core.signals import Signal, SignalType
+from flyball.inference.answers import tool_call
+from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.recorded import send_signal
+from tests.adapters.cli.conftest import TOOLBOX, Flyball
+
+
+@tool
+async def weather(city: str) -> str:
+    """The weather in a city."""
+    if city == "Atlantis":
+        raise RuntimeError("too wet")
+    return f"rain in {city}"
+
+
+@tool(approval=True)
+async def burn(city: str) -> str:
+    """Burn a city."""
+    return f"{city} burns"
+
+
+async def explained(engine: ScriptedEngine, prompt: Any = "Rome?", **options: Any) -> Explanation:
+    """A run's explanation, whose requests are the very ones that the engine got."""
+    journal, run = MemoryJournal(), options.pop("run", {})
+    try:
+        await Agent(engine, **options).run(prompt, journal=journal, loop_id="loop", **run)
+    except FlyballError:
+        pass
+    told = explain(await journal.read("loop"))
+    assert [turn.sent for turn in told.turns] == engine.calls
+    return told
+
+
+async def test_each_request_is_what_the_engine_got() -> None:
+    engine = ScriptedEngine(
+        tool_call("weather", {"city": "Rome"}), tool_call("weather", {"city": "Atlantis"}), "Wet."
+    )
+    told = await explained(engine, tools=[weather], instructions="Be brief.")
+    assert [turn.decided for turn in told.turns] == [
+        ("the model: tool_call", "the tool weather: return"),
+        ("the model: tool_call", "the tool weather: failed: RuntimeError: too wet"),
+        ("the model: stop", "the run ended: success"),
+    ]
+    assert [[record.name for record in turn.tools] for turn in told.turns] == [["weather"], ["weather"], []]
+    assert told.verdict == "It has its answer: the model answered."
+    assert [step.command.split()[1] for step in told.next] == ["replay", "chat", "fork"]
+
+
+async def test_a_check_that_refused_and_one_that_accepted() -> None:
+    def positive(ctx: RunContext[Any], output: int) -> int:
+        if output < 0:
+            raise ModelRetry("below zero")
+        return output
+
+    answers = [tool_call("final_result", {"result": value}) for value in ("x", -1, 3)]
+    told = await explained(
+        ScriptedEngine("no call", *answers), output=int, retries=5, validators=[positive], output_mode="tool"
+    )
+    refused = [[text for text in turn.decided if "refused" in text] for turn in told.turns]
+    assert [len(texts) for texts in refused] == [1, 1, 1, 0]
+    assert "plain text is not an answer" in refused[0][0]
+    assert "below zero" in refused[2][0]
+    assert told.verdict == "It has its answer: the check accepted it."
+
+
+async def test_a_limit_that_decided() -> None:
+    engine = ScriptedEngine(*[tool_call("weather", {"city": name}) for name in "abc"])
+    told = await explained(engine, tools=[weather], limits=Limits(max_iterations=2))
+    assert told.verdict.startswith("It ended by the limit max_iterations: ")
+    assert told.turns[-1].decided[-1] == "the run ended: failed by the limit max_iterations"
+    assert told.error is not None
+    assert told.next[0].command == "flyball resume loop"
+
+
+async def test_a_model_call_that_failed_half_way() -> None:
+    journal = MemoryJournal()
+    engine = ScriptedEngine("half an answer", chunk=4, fail_after=1, failure=EngineError("gone"))
+    async with Agent(engine).run_stream("hi", journal=journal, loop_id="loop") as streamed:
+        async for _ in streamed.events():
+            pass
+    told = explain(await journal.read("loop"))
+    assert told.turns[0].partial == assistant("half")
+    assert told.turns[0].error is not None
+    assert "INFERENCE_ENGINE_ERROR (inference_failure)" in told.verdict
+    assert "this kind of error may pass" in told.next[0].what
+    print_explanation(told)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_an_approval(allowed: bool) -> None:
+    async def judge(ctx: RunContext[Any], call: Any) -> bool | str:
+        return True if allowed else "too cruel"
+
+    told = await explained(
+        ScriptedEngine(tool_call("burn", {"city": "Rome"}), "Done."), tools=[burn], approval=judge
+    )
+    word = "let through" if allowed else "refused: too cruel"
+    assert f"approval: burn was {word}" in told.turns[0].decided
+
+
+async def started(engine: ScriptedEngine, **options: Any) -> MemoryJournal:
+    """A run that is left after its first model call."""
+    journal = MemoryJournal()
+    async with Agent(engine, **options).iter("Go.", journal=journal, loop_id="loop") as run:
+        await run.signal(SignalType.PAUSE) if options.get("name") == "paused" else None
+    return journal
+
+
+async def test_a_run_that_is_not_over() -> None:
+    told = explain(await (await started(ScriptedEngine())).read("loop"))
+    assert told.verdict == "It is not over: nothing is recorded after turn 1 came to the model call."
+    assert [step.command for step in told.next] == [
+        "flyball resume loop",
+        "flyball fork loop --at 0 -m MODEL",
+    ]
+    assert told.turns[0].answer is None
+    print_explanation(told)
+
+
+async def test_a_run_that_is_paused_and_told_something() -> None:
+    journal = await started(ScriptedEngine(), name="paused")
+    assert await send_signal(journal, "loop", Signal(SignalType.FEEDBACK, by="me", text="Hurry."))
+    told = explain(await journal.read("loop"))
+    assert told.verdict == "It is paused: a signal asked for that."
+    assert told.turns[0].decided == ("the signal pause", "the signal feedback by me: Hurry.")
+
+
+async def test_a_run_that_waits_for_approval() -> None:
+    journal = MemoryJournal()
+    engine = ScriptedEngine(tool_call("burn", {"city": "Rome"}))
+    import asyncio
+
+    run = asyncio.ensure_future(Agent(engine, tools=[burn]).run("Go.", journal=journal, loop_id="loop"))
+    await journal.wait("loop", 1)
+    run.cancel()
+    await asyncio.wait([run])
+    told = explain(await journal.read("loop"))
+    assert told.verdict == "It waits for somebody to approve burn."
+    assert told.next[0].command == "flyball resume loop --approve"
+
+
+async def test_everything_that_was_sent_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    pictures = (Text("What is this?"), Image("https://x/y.png"), Document("https://x/z.pdf"))
+    thought = Message(Role.ASSISTANT, (Thinking("hmm"), Text('{"city": "Rome"}')))
+    told = await explained(
+        ScriptedEngine(thought), pictures, output={"properties": {"city": {"type": "string"}}},
+        output_mode="native", tools=[weather], run={"messages": (user("hi"), assistant("hello"))},
+    )  # fmt: skip
+    print_explanation(told)
+    shown = capsys.readouterr().out
+    for text in ("[image https://x/y.png]", "hmm", "schema of the answer", "tool on offer: weather", "hello"):
+        assert text in shown
+    assert "it began with 2 messages of an earlier conversation" in shown
+
+
+async def test_a_grammar_and_a_tool_choice_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    from flyball import ToolChoice
+
+    told = await explained(
+        ScriptedEngine("yes"), grammar='root ::= "yes"', tools=[weather], tool_choice=ToolChoice("none")
+    )
+    print_explanation(told)
+    shown = capsys.readouterr().out
+    assert 'root ::= "yes"' in shown
+    assert "tool_choice" in shown
+
+
+async def test_deliveries_and_refusals_are_told() -> None:
+    async def broken(ctx: RunContext[Any]) -> str:
+        raise RuntimeError("no prompt today")
+
+    told = await explained(ScriptedEngine("x"), instructions=[broken])
+    assert told.turns == ()
+    assert any("refused" in text for text in told.before)
+
+    async def deliver(ctx: RunContext[Any], outcome: Any, output: Any) -> None:
+        raise RuntimeError("nobody at home")
+
+    journal = MemoryJournal()
+    await Agent(ScriptedEngine("x"), deliveries=[deliver]).run("hi", journal=journal, loop_id="loop")
+    events: list[Event] = await journal.read("loop")
+    assert any(isinstance(event, Delivered) and event.error is not None for event in events)
+    assert any("nobody at home" in text for text in explain(events).turns[0].decided)
+
+
+# The command
+
+
+def test_the_command(flyball: Flyball) -> None:
+    flyball("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":weather", "-s", "Be brief.")
+    said = flyball("why")
+    for text in ("turn 1", "turn 2", "Be brief.", "tool on offer: weather", "rain in Rome", "flyball fork "):
+        assert text in said.out
+    document = flyball("why", "--json").json
+    assert [turn["number"] for turn in document["turns"]] == [1, 2]
+    assert document["turns"][0]["sent"]["messages"][0]["parts"][0]["text"] == "Be brief."
+    assert "\nturn 1 ─" in said.out
+    assert "\nturn 1 ─" not in flyball("why", "--turn", "2").out
+    assert flyball("why", "--turn", "9").code == 2
+
+
+def test_a_fork_is_told(flyball: Flyball) -> None:
+    flyball("ask", "one", "-m", "scripted:echo")
+    flyball("fork", "last", "two", "--at", "1")
+    assert "forked from " in flyball("why").out
+    flyball("ask", "hi", "-m", "scripted:hangs", "--deadline", "0.1")
+    assert "the limit timeout (0.1 s) passed" in flyball("why").out
+    flyball("resume", "-m", "test")
+    said = flyball("why").out
+    assert "it was tried again" in said
+    assert "another process went on from here" in said
+    assert "attempt 2" in said
+
+
+def test_an_explanation_is_a_document() -> None:
+    told = Explanation("r", "agent", "m", "init", "exploring", "", (), ())
+    assert msgspec.json.decode(msgspec.json.encode(told), type=Explanation) == told
