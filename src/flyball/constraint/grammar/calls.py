@@ -16,7 +16,7 @@ from flyball.constraint.grammar.layout import ANSWER, ARGUMENTS, NAME, CallLayou
 from flyball.constraint.grammar.printing import print_grammar
 from flyball.constraint.grammar.rulebook import RuleBook
 from flyball.constraint.grammar.schemas import schema_key
-from flyball.constraint.grammar.tree import Expr, Literal, choice, repeat, sequence
+from flyball.constraint.grammar.tree import Expr, Literal, Rules, choice, repeat, sequence
 from flyball.constraint.grammar.words import text_without
 from flyball.core.errors import GrammarUnsupported, UserError
 from flyball.core.schema_check import check_schema
@@ -100,6 +100,17 @@ def _printed(
     layout: CallLayout,
     bounds: Bounds,
 ) -> str:
+    return print_grammar(turn_rules(tools, answer, most, layout, bounds))
+
+
+def turn_rules(
+    tools: tuple[tuple[str, bytes], ...],
+    answer: bytes | FreeText | None,
+    most: int,
+    layout: CallLayout,
+    bounds: Bounds,
+) -> Rules:
+    """The rules of a turn's grammar, `root` among them; parameters and answer are schemas as bytes."""
     book = RuleBook()
     options: list[Expr] = []
     if tools:
@@ -108,7 +119,7 @@ def _printed(
         options.append(_answer(answer, bool(tools), layout, bounds, book))
     if layout.answer_first:
         options.reverse()
-    return print_grammar({"root": choice(*options), **book.rules})
+    return {"root": choice(*options), **book.rules}
 
 
 def _calls(
