@@ -6,6 +6,7 @@ import importlib.machinery
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -193,6 +194,14 @@ def test_an_address_that_leads_nowhere(address: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HF_ENDPOINT", address)
     with pytest.raises(ModelDownloadFailed, match="no connection"):
         pull(REFERENCE)
+
+
+def test_who_accepts_and_is_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flyball.models.sources.hugging_face._ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        with pytest.raises(ModelDownloadFailed, match="timed out"):
+            pull(REFERENCE)
 
 
 @pytest.mark.parametrize("tagged", [True, False])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import http.client
 import os
 import re
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Generator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from email.message import Message
-from typing import IO
+from typing import IO, Any
 from urllib.parse import quote
 
 from flyball.models.model import HuggingFace
@@ -20,8 +22,9 @@ ENDPOINT = "https://huggingface.co"
 """Where Hugging Face is, unless the environment variable HF_ENDPOINT says otherwise."""
 
 _CONNECT = 5.0
+_ANSWER = 10.0
 _SILENCE = 30.0
-"""Seconds until nobody is there, and seconds of silence until somebody who was there is gone."""
+"""Seconds until nobody is there; until nobody answers; and of silence, until who has answered is gone."""
 
 _PIECE = 1 << 20
 _SHA256 = re.compile(r'"?([0-9a-f]{64})"?')
@@ -68,7 +71,7 @@ def opened(source: HuggingFace) -> Generator[Opened]:
     first = _FirstAnswer()
     opener = urllib.request.build_opener(_Http(), _Https(), first)
     try:
-        response = opener.open(_request(source), timeout=_CONNECT)
+        response = _answered(opener, _request(source))
     except urllib.error.HTTPError as error:
         with error:
             raise SourceError(_refusal(error.code)) from error
@@ -76,6 +79,29 @@ def opened(source: HuggingFace) -> Generator[Opened]:
         raise SourceError(f"no connection ({_reason(error)})") from error
     with response:
         yield Opened(response, first.headers or response.headers)
+
+
+def _answered(opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> Any:
+    """Open a request, and stop waiting after a while, because looking up a name takes as long as it likes."""
+    answer: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(opener.open(request, timeout=_CONNECT))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name="flyball-hugging-face", daemon=True).start()
+    try:
+        return answer.result(_ANSWER)
+    except TimeoutError:
+        answer.add_done_callback(_close_late)
+        raise
+
+
+def _close_late(answer: Future[Any]) -> None:
+    if answer.exception() is None:
+        answer.result().close()
 
 
 def _request(source: HuggingFace) -> urllib.request.Request:
