@@ -1,4 +1,9 @@
-"""Holding an output to its form: JSON found in text and repaired.
+"""Holding an output to its form, before it is written and after.
+
+- `grammar`: schemas and tool calls as grammars that a decoder is held to
+- `json_text`: JSON found in text, and repaired
+- `enums`: nearly right members of enumerations, put right
+- `validation`: whether a value follows its schema
 
 Rules: pure functions over text and data; no model call, no import from another package of the band.
 """

@@ -34,10 +34,10 @@ def test_what_the_schema_accepts_the_grammar_accepts(document: Pair, data: st.Da
         assert oracle.accepts(canonical(value)), canonical(value)
 
 
-@given(documents(), st.integers(0, 2**32))
-def test_what_the_grammar_generates_the_schema_accepts(document: Pair, seed: int) -> None:
+@given(documents(), st.integers(0, 2**32), st.booleans())
+def test_what_the_grammar_generates_the_schema_accepts(document: Pair, seed: int, undeclared: bool) -> None:
     schema = document[0]
-    rules = schema_rules(schema_key(schema), Bounds())
+    rules = schema_rules(schema_key(schema), Bounds(undeclared=undeclared))
     oracle = Oracle.of_gbnf(print_grammar(rules))
     chance = random.Random(seed)
     for n in range(12):

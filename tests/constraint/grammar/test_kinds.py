@@ -37,6 +37,54 @@ A_OR_B = {
 PEOPLE = {"type": "object", "properties": {"x": {"const": 1}}, "additionalProperties": {"const": 2}}
 
 CASES: dict[str, tuple[Any, list[str], list[str]]] = {
+    "two lower bounds, two upper ones": (
+        {"type": "number", "minimum": 1, "exclusiveMinimum": 1, "maximum": 2, "exclusiveMaximum": 5},
+        ["1.5", "2"],
+        ["1", "2.5"],
+    ),
+    "nothing above zero": (
+        {"type": "number", "minimum": -1, "exclusiveMaximum": 0},
+        ["-1", "-0.5"],
+        ["0", "-0", "-0.0"],
+    ),
+    "a range in which nothing lies": (
+        {"anyOf": [{"type": "null"}, {"type": "number", "minimum": 1, "exclusiveMaximum": 1}]},
+        ["null"],
+        ["1"],
+    ),
+    "listed values of all types": (
+        {
+            "type": ["array", "object", "boolean", "null", "number"],
+            "enum": [[1], {"a": 1}, True, None, 1.5, "x"],
+        },
+        ["[1]", '{"a": 1}', "true", "null", "1.5"],
+        ['"x"'],
+    ),
+    "listed values, the same to JSON": (
+        {
+            "allOf": [
+                {"enum": [{"a": [1]}, [2], 1, True, 0]},
+                {"enum": [{"a": [1.0]}, [2, 3], 1.0, False, "0"]},
+            ]
+        },
+        ['{"a": [1]}', "1"],
+        ["[2]", "true", "0", "false"],
+    ),
+    "listed values and two patterns": (
+        {"enum": ["ab", "b", "a"], "allOf": [{"pattern": "a"}, {"pattern": "b"}]},
+        ['"ab"'],
+        ['"a"', '"b"'],
+    ),
+    "required, described by a pattern of values only": (
+        {
+            "oneOf": [
+                {"type": "object", "properties": {"a": False}},
+                {"type": "object", "required": ["a"], "properties": {"a": {"const": 1}}},
+            ]
+        },
+        ["{}", '{"a": 1}'],
+        ['{"a": 2}'],
+    ),
     "escapes count as one character": (
         {"type": "string", "minLength": 2, "maxLength": 2},
         ['"ab"', '"\\n\\""', '"😀é"', '"\\u0001\\\\"', '"\x7f\u2028"'],

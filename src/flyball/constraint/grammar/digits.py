@@ -93,6 +93,8 @@ def _between(low: str, high: str, of: int = 1, share: Share | None = None) -> Ex
     def rest(at: int, above: bool, below: bool, left: int) -> Expr:
         if at == last:
             return EMPTY if left == 0 else NOTHING
+        above = above or not low[at:].strip("0")
+        below = below or not high[at:].strip("9")
         if above and below and of == 1:
             return repeat(DIGIT, last - at, last - at)
         start = 0 if above else int(low[at])

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from flyball.constraint.grammar.bounds import Bounds
 from flyball.constraint.grammar.tree import Expr
@@ -27,10 +26,6 @@ class At(Struct, frozen=True):
         """The place some keys further in."""
         path = self.path + "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
         return At(path, name or self.name, self.room)
-
-    def deeper(self) -> At:
-        """The same place, one recursion further down."""
-        return replace(self, room=self.room - 1)
 
     def refuse(self, keyword: str, why: str) -> GrammarUnsupported:
         """The error to raise where a keyword cannot be expressed; `why` also says what to do."""
