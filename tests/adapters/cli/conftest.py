@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 
 from flyball.adapters.cli import main
 from flyball.inference import registry
+from tests.adapters.cli.terminal import OnTerminal, Terminal
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, "-W", "error", "-m", "flyball.adapters.cli"]
@@ -55,7 +56,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     paths = [str(ROOT / "src"), str(ROOT), str(plugin)]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     monkeypatch.setenv("FLYBALL_HOME", str(home))
-    for name in ("FLYBALL_MODEL", "NO_COLOR", "FORCE_COLOR", "GO", "CLOSED"):
+    for name in ("FLYBALL_MODEL", "NO_COLOR", "FORCE_COLOR", "GO", "CLOSED", "SIGNAL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "path", [str(plugin), *sys.path])
     importlib.invalidate_caches()
@@ -108,3 +109,17 @@ def start(home: Path) -> Callable[..., subprocess.Popen[str]]:
         return subprocess.Popen([*COMMAND, *argv], **(pipes | options))
 
     return call
+
+
+@pytest.fixture
+def on_terminal(home: Path) -> Iterator[OnTerminal]:
+    """Run a command on a terminal of its own."""
+    opened: list[Terminal] = []
+
+    def call(*argv: str, **environment: str) -> Terminal:
+        opened.append(Terminal(*argv, **environment))
+        return opened[-1]
+
+    yield call
+    for terminal in opened:
+        terminal.close()

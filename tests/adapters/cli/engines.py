@@ -40,6 +40,8 @@ class Scripted:
         )
         if hangs and "GO" not in os.environ:
             yield TextDelta(0, "Once upon a ")
+            if number := os.environ.get("SIGNAL"):
+                os.kill(os.getpid(), int(number))
             await asyncio.Event().wait()
         for event in events_of(self._answer(request), 7):
             yield event

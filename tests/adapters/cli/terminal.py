@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
 
@@ -65,8 +66,14 @@ class Terminal:
         """Read to the end; gives the exit code."""
         while self._read(30):
             pass
-        os.close(self._master)
         return self.child.wait(30)
+
+    def close(self) -> None:
+        """Take the terminal away; a child that is still there is killed."""
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+        os.close(self._master)
 
     def _read(self, seconds: float) -> bool:
         if not select.select([self._master], [], [], seconds)[0]:
@@ -77,3 +84,6 @@ class Terminal:
             return False
         self.raw += data.decode("utf-8", "replace")
         return bool(data)
+
+
+OnTerminal = Callable[..., Terminal]

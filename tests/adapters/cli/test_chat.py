@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.cli.conftest import TOOLBOX, Flyball
-from tests.adapters.cli.terminal import Terminal
+from tests.adapters.cli.terminal import OnTerminal
 
 ECHO = ("chat", "-m", "scripted:echo")
 
@@ -81,15 +81,17 @@ def test_tools_in_a_conversation(flyball: Flyball) -> None:
 # On a terminal
 
 
-def test_control_c_stops_an_answer_and_stays(home: Path) -> None:
-    terminal = Terminal("chat", "-m", "scripted:hangs")
+def test_control_c_stops_an_answer_and_stays(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("chat", "-m", "scripted:hangs")
     terminal.wait_for("> ")
     terminal.type("A story.\n")
     terminal.wait_for("Once upon a ")
     terminal.type("\x03")
     terminal.wait_for("stopped; to go on: flyball resume ")
     terminal.wait_for("> ")
-    terminal.type("half a line\x03")
+    terminal.type("half a line")
+    terminal.wait_for("half a line")
+    terminal.type("\x03")
     terminal.wait_for("> ")
     terminal.type("/model scripted:echo\n")
     terminal.wait_for("scripted:echo\n")
@@ -103,8 +105,8 @@ def test_control_c_stops_an_answer_and_stays(home: Path) -> None:
     assert "A story." in (home / "chat_history").read_text()
 
 
-def test_a_terminal_is_shown_what_happens(home: Path) -> None:
-    terminal = Terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":weather")
+def test_a_terminal_is_shown_what_happens(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":weather")
     assert terminal.end() == 0
     assert "Let me look." in terminal.text
     assert '→ weather {"city":"Rome"}' in terminal.text
@@ -112,14 +114,14 @@ def test_a_terminal_is_shown_what_happens(home: Path) -> None:
     assert "\x1b[2m" in terminal.raw, "the last line is dim"
 
 
-def test_no_color_means_none(home: Path) -> None:
-    terminal = Terminal("show", NO_COLOR="1")
+def test_no_color_means_none(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("show", NO_COLOR="1")
     terminal.end()
     assert "\x1b[3" not in terminal.raw
 
 
-def test_what_a_model_says_does_nothing_to_the_terminal(home: Path) -> None:
-    terminal = Terminal("ask", "x", "-m", "scripted:rude", "-q")
+def test_what_a_model_says_does_nothing_to_the_terminal(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("ask", "x", "-m", "scripted:rude", "-q")
     assert terminal.end() == 0
     assert "\x1b[2J" not in terminal.raw
     assert "\x1b]" not in terminal.raw
@@ -127,23 +129,23 @@ def test_what_a_model_says_does_nothing_to_the_terminal(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "told"), [("y", "Rome burns"), ("n", "the user said no")])
-def test_a_person_approves(home: Path, key: str, told: str) -> None:
-    terminal = Terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
+def test_a_person_approves(on_terminal: OnTerminal, home: Path, key: str, told: str) -> None:
+    terminal = on_terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
     terminal.wait_for('? run burn {"city":"Rome"} [y/N] ')
     terminal.type(f"{key}\n")
     terminal.wait_for(told)
     assert terminal.end() == 0
 
 
-def test_control_c_instead_of_an_approval(home: Path) -> None:
-    terminal = Terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
+def test_control_c_instead_of_an_approval(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
     terminal.wait_for("[y/N] ")
     terminal.type("\x03")
     terminal.wait_for("flyball resume ")
     assert terminal.end() == 130
 
 
-def test_a_question_without_words_on_a_terminal(home: Path) -> None:
-    terminal = Terminal("ask", "-m", "test")
+def test_a_question_without_words_on_a_terminal(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("ask", "-m", "test")
     assert terminal.end() == 2
     assert "there is no prompt" in terminal.text

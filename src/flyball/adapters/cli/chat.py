@@ -39,4 +39,5 @@ def chat(
             session.run(conversation.open(resume))
             return talk(session, conversation)
         finally:
+            session.rest()
             session.run(conversation.close())

@@ -152,22 +152,20 @@ def _guarded(name: str, look: Callable[[], Check]) -> Iterator[Check]:
 
 
 def _print(checks: list[Check]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from flyball.adapters.cli.screen import out
 
-    table = Table.grid(padding=(0, 2))
+    width = max([len(check.name) for check in checks])
     for check in checks:
         style = "green" if check.ok else "red" if check.needed else "yellow"
-        mark = Text("✓" if check.ok else "✗" if check.needed else "-", style=style)
-        remedy = f"  → {check.remedy}" if check.remedy and not check.ok else ""
-        table.add_row(mark, Text(check.name, style="bold"), Text(check.found).append(remedy, style=style))
-    out().print(table)
+        line = Text("✓" if check.ok else "✗" if check.needed else "-", style=style)
+        line.append(f"  {check.name:{width}}", style="not dim bold default")
+        line.append(f"  {check.found}", style="default")
+        if check.remedy and not check.ok:
+            line.append(f"  → {check.remedy}")
+        out().print(line, soft_wrap=True)
     broken = len([check for check in checks if check.needed and not check.ok])
-    told = (
-        f"{broken} thing{'s' if broken != 1 else ''} to put right"
-        if broken
-        else "all that is needed is there"
-    )
+    things = f"{broken} thing{'s' if broken != 1 else ''}"
+    told = f"{things} to put right" if broken else "all that is needed is there"
     out().print(f"\n{told}", style="red" if broken else "green")

@@ -50,7 +50,6 @@ class Session:
             CancelledSignal: Ctrl-C or SIGTERM came; the detail `signal` has its number. What the work made of
                 the cancellation (which run it leaves) is told too.
         """
-        self._came = None
         self._enter()
         try:
             return self._runner.run(self._guarded(work))
@@ -64,7 +63,10 @@ class Session:
             self._task = None
 
     def rest(self) -> None:
-        """Give the signals back while nothing runs: a prompt that is being typed has its own Ctrl-C."""
+        """Give the signals back while nothing runs, and forget the one that came.
+
+        A prompt that is being typed has its own Ctrl-C.
+        """
         self._leave()
         self._came = None
 

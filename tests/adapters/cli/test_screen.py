@@ -1,0 +1,64 @@
+"""What is shown: plain text stays plain, whoever wrote it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from flyball import Agent, MemoryJournal
+from flyball.adapters.cli.screen import one_line, plain
+from flyball.adapters.cli.timeline import print_timeline, steps_of
+from flyball.core.errors import EngineError
+from flyball.inference.answers import tool_call
+from flyball.inference.scripted import ScriptedEngine
+from tests.adapters.cli.toolbox import weather
+
+
+@given(st.text())
+def test_plain_text_has_no_control_characters(text: str) -> None:
+    assert not [
+        char for char in plain(text) if (ord(char) < 32 and char not in "\n\t") or 127 <= ord(char) < 160
+    ]
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cs"])))
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    assert plain(text) == text
+
+
+@given(st.text(), st.integers(2, 50))
+def test_a_line_is_one_line_and_no_longer_than_its_limit(text: str, limit: int) -> None:
+    assert "\n" not in one_line(text)
+    assert len(one_line(text, limit)) <= limit
+
+
+def test_escape_sequences_are_taken_out_whole() -> None:
+    assert plain("\x1b[31mred\x1b[0m \x1b]0;title\x07and\x1b]8;;x\x1b\\ so on\x1bM") == "red and so on"
+
+
+async def test_a_timeline_fits_any_width() -> None:
+    journal = MemoryJournal()
+    agent = Agent(ScriptedEngine(tool_call("weather", {"city": "R" * 300}), "x" * 300), tools=[weather])
+    await agent.run("p" * 300, journal=journal, loop_id="loop")
+    events = await journal.read("loop")
+    for width in (60, 80, 100, 200):
+        console = Console(width=width, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115, ASYNC230
+        print_timeline(events, console)
+        console.file.close()
+        lines = [line for line in console.export_text().splitlines() if line.startswith("+")]
+        assert len(lines) == 4
+        assert all(len(line) <= width for line in lines)
+
+
+async def test_a_timeline_of_a_failure_and_of_a_check() -> None:
+    journal = MemoryJournal()
+    with pytest.raises(EngineError):
+        await Agent(ScriptedEngine(EngineError("gone"))).run("hi", journal=journal, loop_id="one")
+    steps = steps_of(await journal.read("one"))
+    assert [(step.mark, step.style) for step in steps] == [("◆", "red"), ("✘", "bold red")]
+    engine = ScriptedEngine("nonsense", '{"result": [1]}')
+    await Agent(engine, output=list[int], output_mode="prompted").run("hi", journal=journal, loop_id="two")
+    steps = steps_of(await journal.read("two"))
+    assert [step.what for step in steps] == ["model call 1", "asked again", "model call 2", "complete"]
