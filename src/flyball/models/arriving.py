@@ -17,15 +17,9 @@ from flyball.models.model import Model
 class Arriving:
     """The temporary file of one download. Leaving the block closes it, in any case."""
 
-    def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
-        """Open it.
-
-        Args:
-            path: a name that is free, on the disk where the file will stay.
-            progress: told how many bytes there are after each piece.
-        """
+    def __init__(self, path: Path) -> None:
+        """Open it, under a name that is free, on the disk where the file will stay."""
         self._path = path
-        self._progress = progress
         self._file = path.open("wb")
         self._hash = hashlib.sha256()
         self.size = 0
@@ -43,7 +37,6 @@ class Arriving:
         self._file.write(piece)
         self._hash.update(piece)
         self.size += len(piece)
-        self._progress(self.size)
 
     def settle(self, model: Model, expected: str, place: Callable[[str], Path]) -> tuple[Path, str]:
         """Move the file to its place, and give that and its hash. It is durable there before this returns.

@@ -143,8 +143,7 @@ class Folder:
         with self.faults("write to"):
             scratch = Path(tempfile.mkdtemp(prefix=f"{model.key}-", dir=self.path / "incoming"))
         try:
-            with self.faults("write to"):
-                yield scratch
+            yield scratch
         finally:
             _remove(scratch)
 

@@ -158,17 +158,21 @@ def _from(source: Source, folder: Folder, model: Model, tell: _Teller) -> Path:
     with folder.incoming(model) as scratch, _opened(source, scratch) as download:
         tell.total = model.size or download.size
         folder.check_room(model, tell.total)
-        what = f"from {source}"
-
-        def report(size: int) -> None:
-            tell.reach(size + download.on_the_way(), what)
-
-        with Arriving(scratch / "file", report) as arriving:
-            for piece in download.pieces:
-                arriving.write(piece)
+        with folder.faults("write to"):
+            arriving = Arriving(scratch / "file")
+        with arriving:
+            while True:
+                # What the user's progress raises is the user's, and stays outside.
+                with folder.faults("write to"):
+                    piece = next(download.pieces, None)
+                    if piece is None:
+                        break
+                    arriving.write(piece)
                 if tell.total and arriving.size > tell.total:
                     raise SourceError(f"it gave more than the {tell.total:,} bytes that the model has")
-            path, sha256 = arriving.settle(model, model.sha256 or download.sha256, folder.blob_path)
+                tell.reach(arriving.size + download.on_the_way(), f"from {source}")
+            with folder.faults("write to"):
+                path, sha256 = arriving.settle(model, model.sha256 or download.sha256, folder.blob_path)
         folder.write_record(model, Record(model.name, sha256, arriving.size, str(source)))
         return path
 

