@@ -15,7 +15,7 @@ from flyball.adapters.cli.running import Session
 from flyball.adapters.cli.screen import err
 from flyball.core.errors import CancelledSignal, FlyballError, UserError
 
-_HELP = {
+HELP = {
     "/help": "what can be said here",
     "/model [NAME]": "which model answers; with a name, that one from here on",
     "/new": "begin anew",
@@ -101,7 +101,7 @@ def _command(line: str, session: Session, conversation: Conversation) -> int:
 
 
 def _help() -> None:
-    for name, about in _HELP.items():
+    for name, about in HELP.items():
         err().print(f"  {name:14} {about}")
 
 
