@@ -220,9 +220,13 @@ def main() -> None:
         except OSError:
             os._exit(0)
 
+    status = serve(incoming, send)
+    if status:
+        # What it said about the failure is printed by a thread of its own: the usual way out waits for it.
+        sys.exit(status)
     # Without any clean-up: there is nothing to save, and native destructors may wait for threads that never
     # end.
-    os._exit(serve(incoming, send))
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -173,8 +173,7 @@ class ChildProcess:
                 self.ready.set_result(Ready(located, frame["ready"]["context"], load["parallel"], pid))
             elif "failed" in frame:
                 failed = frame["failed"]
-                # It says why on standard error, which another thread reads: it ends right after this.
-                cast("subprocess.Popen[bytes]", self._process).wait(_GRACE)
+                # It says why on standard error, which another thread reads until it ends: a moment from now.
                 self._quiet.wait(_GRACE)
                 self._fail(faults.load_failure(failed["kind"], failed["message"], self._name, self.said))
 
