@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from flyball import Agent, MemoryJournal
+from flyball.adapters.cli.runs import Line, table_of
 from flyball.adapters.cli.screen import one_line, plain
 from flyball.adapters.cli.timeline import print_timeline, steps_of
 from flyball.core.errors import EngineError
@@ -38,15 +41,24 @@ def test_escape_sequences_are_taken_out_whole() -> None:
     assert plain("\x1b[31mred\x1b[0m \x1b]0;title\x07and\x1b]8;;x\x1b\\ so on\x1bM") == "red and so on"
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_runs_fit_any_width(width: int) -> None:
+    line = Line("0" * 32, 1.0, "prophet", "m" * 100, "awaiting_approval", 3, 12345, 12345, "p" * 1000)
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(table_of([line, line], width))
+    shown = [text for text in console.export_text().splitlines() if "0" * 12 in text]
+    assert len(shown) == 2
+    assert all(len(text.rstrip()) <= width and "awaiting_approval" in text for text in shown)
+
+
 async def test_a_timeline_fits_any_width() -> None:
     journal = MemoryJournal()
     agent = Agent(ScriptedEngine(tool_call("weather", {"city": "R" * 300}), "x" * 300), tools=[weather])
     await agent.run("p" * 300, journal=journal, loop_id="loop")
     events = await journal.read("loop")
     for width in (60, 80, 100, 200):
-        console = Console(width=width, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115, ASYNC230
+        console = Console(width=width, record=True, file=StringIO())
         print_timeline(events, console)
-        console.file.close()
         lines = [line for line in console.export_text().splitlines() if line.startswith("+")]
         assert len(lines) == 4
         assert all(len(line) <= width for line in lines)

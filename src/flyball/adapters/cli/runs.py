@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from msgspec import Struct, to_builtins
@@ -13,6 +13,10 @@ from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.core.errors import JournalFailure, UserError
 from flyball.core.events import Stage
 from flyball.orchestrate.journal import Journal
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 _COLOURS = {
     Stage.COMPLETE: "green",
@@ -71,7 +75,7 @@ async def _runs(shared: Shared, *, failed: bool, limit: int) -> int:
     if shared.json:
         write_json(to_builtins(found))
     elif found:
-        out().print(_table(found))
+        out().print(table_of(found, out().width))
     else:
         which = "no run has failed" if failed else f"no runs are recorded in {shared.file}"
         err().print(f'{which}: flyball ask "…" makes one' if not failed else which, style="dim")
@@ -103,35 +107,48 @@ async def line_of(journal: Journal, loop_id: str) -> Line:
     )
 
 
-def _table(lines: list[Line]) -> Any:
+def table_of(lines: list[Line], width: int) -> Table:
+    """The runs as a table that fits a width: the prompt is cut, and where room is short, more is left out."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
+
+    from flyball.adapters.cli.screen import one_line
+
+    names = (
+        ["run", "when", "model", "stage", "turns", "tokens"] if width >= 100 else ["run", "model", "stage"]
+    )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=True)
+    cells = [_cells(line, names) for line in lines]
+    for name in names:
+        widest = max([len(name), *[row[name].cell_len for row in cells]])
+        table.add_column(
+            name, justify="right" if name in ("turns", "tokens") else "left", no_wrap=True, width=widest
+        )
+    table.add_column("prompt", no_wrap=True, overflow="ellipsis", ratio=1)
+    for line, row in zip(lines, cells, strict=True):
+        table.add_row(*[row[name] for name in names], Text(one_line(line.prompt, 300)))
+    return table
+
+
+def _cells(line: Line, names: list[str]) -> dict[str, Text]:
     from rich.text import Text
 
     from flyball.adapters.cli.naming import short
     from flyball.adapters.cli.screen import one_line
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=False)
-    for name in ("run", "when", "model", "stage"):
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
-    for name in ("turns", "tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("prompt", no_wrap=True, overflow="ellipsis", ratio=1)
-    for line in lines:
-        model = line.model if line.agent in ("", "agent") else f"{line.agent} · {line.model}"
-        stage = Text(
-            line.stage or "unreadable", style=_COLOURS.get(Stage(line.stage), "cyan") if line.stage else "red"
-        )
-        table.add_row(
-            Text(short(line.run), style="cyan"),
-            Text(_when(line.at), style="dim"),
-            one_line(model, 30),
-            stage,
-            str(line.turns),
-            f"{line.input} → {line.output}" if line.input or line.output else "",
-            Text(one_line(line.prompt, 200)),
-        )
-    return table
+    model = line.model if line.agent in ("", "agent") else f"{line.agent} · {line.model}"
+    colour = _COLOURS.get(Stage(line.stage), "cyan") if line.stage else "red"
+    tokens = f"{line.input} → {line.output}" if line.input or line.output else ""
+    cells = {
+        "run": Text(short(line.run), style="cyan"),
+        "when": Text(_when(line.at), style="dim"),
+        "model": Text(one_line(model, 24)),
+        "stage": Text(line.stage or "unreadable", style=colour),
+        "turns": Text(str(line.turns)),
+        "tokens": Text(tokens),
+    }
+    return {name: cells[name] for name in names}
 
 
 def _when(at: float) -> str:

@@ -197,7 +197,7 @@ def _head(events: Sequence[Event], state: State, whole: float) -> Text:
     from rich.text import Text
 
     stage, usage = stage_of(state), state.usage
-    head = Text()
+    head = Text(no_wrap=True, overflow="ellipsis")
     head.append(f"run {short(state.loop_id)}", style="bold cyan")
     head.append(f"  {agent_and_model(events, state)}  ", style="dim")
     head.append(str(stage), style=_STAGES.get(stage, "cyan"))
