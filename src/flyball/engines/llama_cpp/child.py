@@ -24,6 +24,7 @@ import signal
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO
@@ -32,6 +33,8 @@ _LENGTH = struct.Struct(">I")
 _MEAN_POOLING = 1
 _DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG."""
+_LAST_WORDS = 0.25
+"""Seconds between a failure and the end."""
 
 
 def write_frame(stream: BinaryIO, frame: dict[str, Any]) -> None:
@@ -222,11 +225,12 @@ def main() -> None:
 
     status = serve(incoming, send)
     if status:
-        # What it said about the failure is printed by a thread of its own: the usual way out waits for it.
-        sys.exit(status)
+        # What went wrong is printed by a thread of llama.cpp's own, which cannot be waited for: give it a
+        # moment.
+        time.sleep(_LAST_WORDS)
     # Without any clean-up: there is nothing to save, and native destructors may wait for threads that never
     # end.
-    os._exit(0)
+    os._exit(status)
 
 
 if __name__ == "__main__":
