@@ -76,7 +76,7 @@ def test_calls_or_a_typed_answer() -> None:
 
 def test_calls_or_free_text() -> None:
     check_grammar(turn_grammar([ADD], FREE_TEXT))
-    rules = turn_rules(((ADD.name, schema_key(ADD.parameters)),), FREE_TEXT, 1, CallLayout(), Bounds())
+    rules = turn_rules(((ADD.name, schema_key(ADD.parameters)),), FREE_TEXT, (1, 1), CallLayout(), Bounds())
     for text in (
         SUM,
         "It is three.",
@@ -94,7 +94,7 @@ def test_calls_or_free_text() -> None:
 @given(st.text(st.sampled_from("<>tol_ca x\n"), min_size=1, max_size=40))
 def test_free_text_is_all_but_what_has_the_mark_in_it(text: str) -> None:
     free = not text[0].isspace() and "<tool_call>" not in text
-    rules = turn_rules((("now", b"{}"),), FREE_TEXT, 1, CallLayout(), Bounds())
+    rules = turn_rules((("now", b"{}"),), FREE_TEXT, (1, 1), CallLayout(), Bounds())
     assert recognises(rules, text) == free
 
 

@@ -7,6 +7,13 @@ from typing import Any
 
 import pytest
 
+from flyball.constraint.protocol import (
+    AnswerParser,
+    PlainProtocol,
+    Rendered,
+    TextParser,
+    text_messages,
+)
 from flyball.core.errors import GrammarMalformed, UserError
 from flyball.core.messages import (
     FinishReason,
@@ -26,13 +33,6 @@ from flyball.core.settings import ModelSettings
 from flyball.core.usage import Usage
 from flyball.engines.llama_cpp.codec import MAX_TOKENS, AnswerReader, call_body, usage_of
 from flyball.engines.llama_cpp.options import LONGEST, Located, Options, cores
-from flyball.engines.llama_cpp.protocol import (
-    AnswerParser,
-    PlainProtocol,
-    Rendered,
-    TextParser,
-    text_messages,
-)
 from flyball.inference.request import OutputObject, Request, Result
 from flyball.inference.stream import Assembler, PartEnd, PartStart, StreamEvent, ToolCallDelta
 
@@ -106,15 +106,22 @@ def test_messages_become_text_and_nobody_speaks_twice_in_a_row() -> None:
     assert text_messages(messages) == (
         {"role": "system", "content": "Rule one.\n\nRule two."},
         {"role": "user", "content": "Look."},
-        {"role": "assistant", "content": 'Well.\n\n{"tool": "look", "arguments": {"at": 1}}'},
-        {"role": "user", "content": 'Result of look: {"seen":2}\n\nResult of peek: blind\n\nAgain.'},
+        {
+            "role": "assistant",
+            "content": 'Well.\n\n<tool_call>\n{"name": "look", "arguments": {"at": 1}}\n</tool_call>',
+        },
+        {
+            "role": "user",
+            "content": '<tool_response>\n{"seen":2}\n</tool_response>\n\n'
+            "<tool_response>\nblind\n</tool_response>\n\nAgain.",
+        },
     )
     with pytest.raises(UserError, match="no messages"):
         text_messages(())
 
 
 def read(protocol: Any, *chunks: dict[str, Any]) -> Result:
-    reader = AnswerReader(HELLO, protocol, "m", 100)
+    reader = AnswerReader(HELLO, protocol, model="m", context=100)
     assembler = Assembler()
     for chunk in chunks:
         for event in reader.feed(chunk):
@@ -170,7 +177,7 @@ class Calls(PlainProtocol):
         def close(self, reason: FinishReason) -> Iterable[StreamEvent]:
             return (PartEnd(0),)
 
-    def parser(self, request: Request, first: int) -> AnswerParser:
+    def parser(self, request: Request, first: int, choice: str | None = None) -> AnswerParser:
         return self.Parser(first)
 
 

@@ -9,6 +9,7 @@ import threading
 import pytest
 from msgspec.structs import replace
 
+from flyball.constraint.protocol import AnswerParser, PlainProtocol, Rendered, text_messages
 from flyball.core.errors import (
     ContextExceeded,
     GrammarMalformed,
@@ -19,7 +20,6 @@ from flyball.core.messages import FinishReason, Image, Thinking, ToolCall, assis
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolDefinition
 from flyball.engines.llama_cpp import LlamaCppEngine
-from flyball.engines.llama_cpp.protocol import AnswerParser, PlainProtocol, Rendered, text_messages
 from flyball.inference.permission import forbid_model_requests
 from flyball.inference.profile import profile_for
 from flyball.inference.request import OutputObject, Request
@@ -185,10 +185,10 @@ class Weather(PlainProtocol):
     def tools(self) -> bool:
         return True
 
-    def render(self, request: Request) -> Rendered:
+    def render(self, request: Request, choice: str | None = None) -> Rendered:
         return Rendered(text_messages(request.messages), r'root ::= "{\"city\": \"" [A-Za-z ]{1,12} "\"}"')
 
-    def parser(self, request: Request, first: int) -> AnswerParser:
+    def parser(self, request: Request, first: int, choice: str | None = None) -> AnswerParser:
         return WeatherParser(first, request.tools[0].name)
 
 
@@ -219,12 +219,15 @@ async def test_a_protocol_for_tools_can_be_plugged_in(engine: LlamaCppEngine) ->
 
 
 async def test_tools_need_a_protocol_and_pictures_another_model(engine: LlamaCppEngine) -> None:
+    hosts = (engine._host, engine._embedder)  # pyright: ignore[reportPrivateUsage]
+    plain = LlamaCppEngine(SMALL, protocol=PlainProtocol(), hosts=hosts)
     tool = ToolDefinition("look", {"type": "object"})
     with pytest.raises(UserError, match="no protocol for tools"):
-        await engine.infer(ask("Hello", tools=(tool,)))
+        await plain.infer(ask("Hello", tools=(tool,)))
     with pytest.raises(UserError, match="text only"):
         await engine.infer(Request((user([Image("https://example.org/a.png")]),)))
-    assert not engine.profile.tools
+    assert engine.profile.tools
+    assert not plain.profile.tools
 
 
 async def test_it_says_what_it_is_before_and_after_it_is_loaded(engine: LlamaCppEngine) -> None:

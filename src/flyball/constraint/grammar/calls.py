@@ -42,11 +42,12 @@ def call_grammar(
     tools: Sequence[ToolDefinition],
     *,
     several: bool | int = False,
+    least: int = 1,
     layout: CallLayout = CallLayout(),  # noqa: B008 - it is frozen
     bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
 ) -> str:
-    """The grammar of one call, or of one to `several` calls, of these tools. See `turn_grammar`."""
-    return turn_grammar(tools, None, several=several, layout=layout, bounds=bounds)
+    """The grammar of one call, or of `least` to `several` calls, of these tools. See `turn_grammar`."""
+    return turn_grammar(tools, None, several=several, least=least, layout=layout, bounds=bounds)
 
 
 def turn_grammar(
@@ -54,6 +55,7 @@ def turn_grammar(
     answer: Answer,
     *,
     several: bool | int = False,
+    least: int = 1,
     layout: CallLayout = CallLayout(),  # noqa: B008 - it is frozen
     bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
 ) -> str:
@@ -69,10 +71,12 @@ def turn_grammar(
     most = (layout.most if several else 1) if isinstance(several, bool) else several
     if most < 1:
         raise UserError(f"several is {several}: at least one call has to be allowed")
+    if not 1 <= least <= most:
+        raise UserError(f"least is {least}: it lies between 1 and the {most} calls that are allowed")
     _check(tools, answer, layout)
     pairs = tuple((tool.name, schema_key(tool.parameters)) for tool in tools)
     final = schema_key(answer) if isinstance(answer, dict) else answer
-    return _printed(pairs, final, most, layout, bounds)
+    return _printed(pairs, final, (least, most), layout, bounds)
 
 
 def _check(tools: Sequence[ToolDefinition], answer: Answer, layout: CallLayout) -> None:
@@ -96,25 +100,28 @@ def _check(tools: Sequence[ToolDefinition], answer: Answer, layout: CallLayout) 
 def _printed(
     tools: tuple[tuple[str, bytes], ...],
     answer: bytes | FreeText | None,
-    most: int,
+    count: tuple[int, int],
     layout: CallLayout,
     bounds: Bounds,
 ) -> str:
-    return print_grammar(turn_rules(tools, answer, most, layout, bounds))
+    return print_grammar(turn_rules(tools, answer, count, layout, bounds))
 
 
 def turn_rules(
     tools: tuple[tuple[str, bytes], ...],
     answer: bytes | FreeText | None,
-    most: int,
+    count: tuple[int, int],
     layout: CallLayout,
     bounds: Bounds,
 ) -> Rules:
-    """The rules of a turn's grammar, `root` among them; parameters and answer are schemas as bytes."""
+    """The rules of a turn's grammar, `root` among them; parameters and answer are schemas as bytes.
+
+    `count` is how many calls there are, at least and at most.
+    """
     book = RuleBook()
     options: list[Expr] = []
     if tools:
-        options.append(_calls(tools, most, layout, bounds, book))
+        options.append(_calls(tools, count, layout, bounds, book))
     if answer is not None:
         options.append(_answer(answer, bool(tools), layout, bounds, book))
     if layout.answer_first:
@@ -123,7 +130,11 @@ def turn_rules(
 
 
 def _calls(
-    tools: tuple[tuple[str, bytes], ...], most: int, layout: CallLayout, bounds: Bounds, book: RuleBook
+    tools: tuple[tuple[str, bytes], ...],
+    count: tuple[int, int],
+    layout: CallLayout,
+    bounds: Bounds,
+    book: RuleBook,
 ) -> Expr:
     head, _, rest = layout.call.partition(NAME)
     middle, _, tail = rest.partition(ARGUMENTS)
@@ -132,7 +143,7 @@ def _calls(
         for name, parameters in tools
     ]
     call = book.add("call", sequence(Literal(head), book.add("tool", choice(*which)), Literal(tail)))
-    further = repeat(sequence(Literal(layout.between), call), 0, most - 1)
+    further = repeat(sequence(Literal(layout.between), call), count[0] - 1, count[1] - 1)
     return book.add("calls", sequence(Literal(layout.before), call, further, Literal(layout.after)))
 
 

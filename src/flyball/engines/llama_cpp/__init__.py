@@ -17,8 +17,8 @@ Rules kept here:
 - a local model **is** a real model: `check_model_requests_allowed` is asked before each call.
 
 `engine` is the seam, `host` keeps a child running, `process` is one child's life, `child` runs inside it;
-`codec` translates, `protocol` says how tools and schemas become text and grammar, `sharing` lets several
-users have one child, `locating` finds the model's file.
+`codec` translates, `sharing` lets several users have one child, `locating` finds the model's file. How tools
+become text and a grammar is said by a protocol of `flyball.constraint.protocol`.
 """
 
 from __future__ import annotations
@@ -28,25 +28,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flyball.engines.llama_cpp.engine import LlamaCppEngine
     from flyball.engines.llama_cpp.locating import set_progress
-    from flyball.engines.llama_cpp.protocol import AnswerParser, PlainProtocol, Rendered, ToolProtocol
     from flyball.engines.llama_cpp.sharing import engine_for
 
 __all__ = [
-    "AnswerParser",
     "LlamaCppEngine",
-    "PlainProtocol",
-    "Rendered",
-    "ToolProtocol",
     "engine_for",
     "set_progress",
 ]
 
 _HOMES = {
-    "AnswerParser": "protocol",
     "LlamaCppEngine": "engine",
-    "PlainProtocol": "protocol",
-    "Rendered": "protocol",
-    "ToolProtocol": "protocol",
     "engine_for": "sharing",
     "set_progress": "locating",
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
+from flyball.constraint.protocol import AnswerParser, Rendered, ToolProtocol
 from flyball.core.errors import GrammarMalformed
 from flyball.core.messages import FinishReason, ToolCall
 from flyball.core.usage import Usage
-from flyball.engines.llama_cpp.protocol import AnswerParser, Rendered, ToolProtocol
 from flyball.inference.request import Request
 from flyball.inference.stream import Finish, PartEnd, PartStart, StreamEvent, ThinkingDelta
 
@@ -80,10 +82,24 @@ def checked_grammar(grammar: str) -> str:
 
 
 class AnswerReader:
-    """Joins the chunks of one answer into stream events."""
+    """Joins the chunks of one answer into stream events.
 
-    def __init__(self, request: Request, protocol: ToolProtocol, model: str, context: int) -> None:
+    `choice` is what the question before it came to, if there was one, and `before` what that used.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        protocol: ToolProtocol,
+        *,
+        model: str,
+        context: int,
+        choice: str | None = None,
+        before: Usage | None = None,
+    ) -> None:
         self._request = request
+        self._choice = choice
+        self._before = before
         self._protocol = protocol
         self._model = model
         self._context = context
@@ -117,13 +133,13 @@ class AnswerReader:
         yield from self._noted(self._parser.close(self._reason))
         calls = self._calls and self._reason is FinishReason.STOP
         yield Finish(
-            usage=self._usage,
+            usage=together(self._before, self._usage),
             model=self._model,
             finish_reason=FinishReason.TOOL_CALL if calls else self._reason,
         )
 
     def _begin(self) -> Iterator[StreamEvent]:
-        self._parser = self._protocol.parser(self._request, 1 if self._thinks else 0)
+        self._parser = self._protocol.parser(self._request, 1 if self._thinks else 0, self._choice)
         if self._thinks:
             yield PartEnd(0)
 
@@ -146,4 +162,16 @@ def usage_of(usage: dict[str, Any], timings: dict[str, Any], context: int) -> Us
         context_tokens=usage.get("total_tokens", 0),
         context_window=context,
         tokens_per_second=round(float(timings.get("predicted_per_second", 0.0)), 2) if measured else 0.0,
+    )
+
+
+def together(before: Usage | None, usage: Usage | None) -> Usage | None:
+    """What a question and the answer after it used; the speed and the fill of the window are the answer's."""
+    if before is None or usage is None:
+        return usage or before
+    return replace(
+        usage,
+        input_tokens=before.input_tokens + usage.input_tokens,
+        output_tokens=before.output_tokens + usage.output_tokens,
+        cache_read_tokens=before.cache_read_tokens + usage.cache_read_tokens,
     )

@@ -10,12 +10,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from flyball.engines.llama_cpp.codec import AnswerReader, call_body
+from flyball.constraint.protocol import HermesProtocol, ToolProtocol
+from flyball.core.usage import Usage
+from flyball.engines.llama_cpp.codec import AnswerReader, call_body, usage_of
 from flyball.engines.llama_cpp.host import Host
 from flyball.engines.llama_cpp.locating import locate, named
 from flyball.engines.llama_cpp.options import LONGEST, Located, Options
 from flyball.engines.llama_cpp.process import Ready
-from flyball.engines.llama_cpp.protocol import PlainProtocol, ToolProtocol
 from flyball.inference.model_string import ModelRef
 from flyball.inference.permission import check_model_requests_allowed
 from flyball.inference.profile import Profile, profile_for
@@ -60,7 +61,7 @@ class LlamaCppEngine:
         """
         self._model = model
         self._options = Options(context, parallel, threads, start_seconds=start_seconds)
-        self._protocol = PlainProtocol() if protocol is None else protocol
+        self._protocol = HermesProtocol() if protocol is None else protocol
         self._shared = hosts is not None
         self._host, self._embedder = hosts or host_pair(partial(locate, model), self._options)
         self._known: ModelInfo | None = None
@@ -78,9 +79,17 @@ class LlamaCppEngine:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """The answer as it is made; it raises what `infer` raises."""
         check_model_requests_allowed(PROVIDER)
-        body = call_body(request, self._protocol.render(request))
         ready = await self._host.ready()
-        reader = AnswerReader(request, self._protocol, ready.located.name, ready.context)
+        choice, used = await self._chosen(request, ready.context)
+        body = call_body(request, self._protocol.render(request, choice))
+        reader = AnswerReader(
+            request,
+            self._protocol,
+            model=ready.located.name,
+            context=ready.context,
+            choice=choice,
+            before=used,
+        )
         chunks = self._host.ask("chat", body)
         try:
             async for chunk in chunks:
@@ -90,6 +99,23 @@ class LlamaCppEngine:
             await close_stream(chunks)
         for event in reader.close():
             yield event
+
+    async def _chosen(self, request: Request, context: int) -> tuple[str | None, Usage | None]:
+        """The answer to the question that the protocol asks before a turn, and what it used."""
+        asked = self._protocol.question(request)
+        if asked is None:
+            return None, None
+        pieces: list[str] = []
+        used: Usage | None = None
+        chunks = self._host.ask("chat", call_body(Request(request.messages), asked))
+        try:
+            async for chunk in chunks:
+                pieces.append(chunk.get("text") or "")
+                if "usage" in chunk:
+                    used = usage_of(chunk["usage"], chunk.get("timings", {}), context)
+        finally:
+            await close_stream(chunks)
+        return "".join(pieces), used
 
     def model_info(self) -> ModelInfo:
         """The model's name, and how many tokens a call may use."""

@@ -1,0 +1,91 @@
+"""The question before a turn: which tools does it need, if any?
+
+A small model that is asked to call a tool or to answer hardly ever just answers. Asked for nothing but names,
+with examples of both, it chooses well. The examples are made from the tools' own descriptions; what stands
+before the conversation's last words is the same in every turn, so it is read once and then cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flyball.constraint.protocol.rendering import Rendered
+from flyball.core.messages import Message, Role, ToolCall, ToolResult
+from flyball.core.tools import ToolDefinition
+
+NONE = "none"
+MOST = 4
+"""How many calls a turn may have."""
+_SEPARATOR = ", "
+_CHATTER = (
+    "Hello!",
+    "What is the capital of Spain?",
+    "Thanks a lot!",
+    "Tell me a story about a dragon.",
+    "What is your favourite colour?",
+)
+_LAST = "Good evening"
+_BIAS = -2.0
+"""Against "none": there is more of it in the examples than of any one tool. Set on the open control tasks."""
+
+
+def question(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> Rendered:
+    """What the model is asked before a turn."""
+    listed = "\n".join([f"- {tool.name}: {_line(tool.description)}" for tool in tools])
+    rules = (
+        f"You choose the tools that a request needs. The tools are:\n{listed}\n"
+        "Answer with the name of the tool, with several names separated by commas if the request needs "
+        f"several calls, or with {NONE} if no tool does what is asked for."
+    )
+    turns: list[tuple[str, str]] = []
+    for number, tool in enumerate(tools):
+        if number < len(_CHATTER):
+            turns.append((_CHATTER[number], NONE))
+        turns.append((f"Please {_wish(tool.description)}.", tool.name))
+    done = f"Please {_wish(tools[0].description)}.\n\nDone: {tools[0].name}"
+    turns += [(done, NONE), (_LAST, NONE)]
+    asked = [{"role": "system", "content": rules}]
+    for wish, names in turns:
+        asked += [{"role": "user", "content": wish}, {"role": "assistant", "content": names}]
+    asked.append({"role": "user", "content": _situation(messages)})
+    body = {"temperature": 0.0, "max_tokens": 16 * MOST, "logit_bias": [[NONE, _BIAS]]}
+    return Rendered(tuple(asked), _grammar(tools), body)
+
+
+def chosen(choice: str) -> tuple[str, ...]:
+    """The names in the answer to the question; none where no tool is needed."""
+    return () if choice.strip() == NONE else tuple(choice.strip().split(_SEPARATOR))
+
+
+def _grammar(tools: Sequence[ToolDefinition]) -> str:
+    names = " | ".join([_quoted(tool.name) for tool in tools])
+    return f'root ::= "{NONE}" | name ("{_SEPARATOR}" name){{0,{MOST - 1}}}\nname ::= {names}\n'
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _line(description: str) -> str:
+    return " ".join(description.split())
+
+
+def _wish(description: str) -> str:
+    """A description's first sentence, as one says it in the middle of a sentence."""
+    first = _line(description).partition(". ")[0].rstrip(".") or "do that"
+    return first[:1].lower() + first[1:]
+
+
+def _situation(messages: Sequence[Message]) -> str:
+    """What the user said last, and which calls have been answered since."""
+    words, done = "", list[str]()
+    for message in messages:
+        if message.role is Role.USER and message.text:
+            words, done = message.text, []
+        elif message.role is Role.ASSISTANT:
+            done += [part.name for part in message.parts if isinstance(part, ToolCall)]
+        elif message.role is Role.TOOL:
+            failed = {part.name for part in message.parts if isinstance(part, ToolResult) and part.is_error}
+            done = [name for name in done if name not in failed]
+    return f"{words}\n\nDone: {', '.join(done)}" if done else words

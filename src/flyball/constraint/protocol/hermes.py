@@ -1,0 +1,115 @@
+"""Tools in the words that Hermes and Qwen models were taught, held to them by a grammar."""
+
+from __future__ import annotations
+
+from flyball.constraint.grammar import call_grammar
+from flyball.constraint.grammar.layout import CallLayout
+from flyball.constraint.protocol.choosing import MOST, chosen, question
+from flyball.constraint.protocol.conversation import HERMES, text_messages
+from flyball.constraint.protocol.parsing import CallParser, TextParser
+from flyball.constraint.protocol.plain import answer_prompt
+from flyball.constraint.protocol.rendering import AnswerParser, Rendered
+from flyball.core.encodable import as_text
+from flyball.core.errors import ToolNotFound
+from flyball.core.ids import new_id
+from flyball.core.tools import ToolDefinition
+from flyball.inference.request import Request
+
+_SECTION = """# Tools
+
+You may call one or more functions to assist with the user query.
+
+You are provided with function signatures within <tools></tools> XML tags:
+<tools>
+{signatures}
+</tools>
+
+For each function call, return a json object with function name and arguments within <tool_call></tool_call> \
+XML tags:
+<tool_call>
+{{"name": <function-name>, "arguments": <args-json-object>}}
+</tool_call>"""
+
+
+class HermesProtocol:
+    """Two steps: which tools, if any; then the calls, or the answer, each with nothing else in the prompt.
+
+    A turn that may only be calls (`tool_choice` required, or an output tool and no text) skips the question,
+    and so does one that may not call any.
+    """
+
+    def __init__(self, layout: CallLayout = HERMES) -> None:
+        self._layout = layout
+
+    @property
+    def tools(self) -> bool:
+        """Yes."""
+        return True
+
+    def question(self, request: Request) -> Rendered | None:
+        """Which tools are needed, where that is open."""
+        tools = _callable(request)
+        return question(tools, request.messages) if tools and not _must_call(request) else None
+
+    def render(self, request: Request, choice: str | None = None) -> Rendered:
+        """The turn: calls, as many as were chosen, or the answer.
+
+        Raises:
+            UserError: a part that is no text.
+            GrammarUnsupported: a schema says what no grammar can.
+            ToolNotFound: the one tool that must be called is not there.
+        """
+        count = _calls(request, choice)
+        if not count:
+            return answer_prompt(request)
+        tools = _callable(request)
+        signatures = "\n".join([_signature(tool) for tool in tools])
+        messages = text_messages(request.messages, self._layout, more=_SECTION.format(signatures=signatures))
+        least = count if choice is not None else 1
+        return Rendered(messages, call_grammar(tools, several=count, least=least, layout=self._layout))
+
+    def parser(self, request: Request, first: int, choice: str | None = None) -> AnswerParser:
+        """Calls, or text."""
+        if _calls(request, choice):
+            return CallParser(first, self._layout, _call_id)
+        return TextParser(first)
+
+
+def _callable(request: Request) -> tuple[ToolDefinition, ...]:
+    """The tools that may be called."""
+    choice = request.tool_choice
+    if choice is None:
+        return request.tools
+    if choice.mode == "none":
+        return tuple([tool for tool in request.tools if tool.kind == "output"])
+    if choice.forced is None:
+        return request.tools
+    found = tuple([tool for tool in request.tools if tool.name == choice.forced])
+    if not found:
+        raise ToolNotFound(f"the tool {choice.forced!r} must be called, and is not there", tool=choice.forced)
+    return found
+
+
+def _must_call(request: Request) -> bool:
+    choice = request.tool_choice
+    if not request.allows_text or choice is None:
+        return not request.allows_text
+    return choice.mode == "required" or choice.forced is not None
+
+
+def _calls(request: Request, choice: str | None) -> int:
+    """How many calls the turn may have; 0 is an answer in words."""
+    if not _callable(request):
+        return 0
+    if choice is not None:
+        return len(chosen(choice))
+    return MOST if _must_call(request) else 0
+
+
+def _signature(tool: ToolDefinition) -> str:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return as_text({"type": "function", "function": function})
+
+
+def _call_id() -> str:
+    return f"call_{new_id()[-12:]}"
