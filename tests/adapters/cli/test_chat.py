@@ -67,6 +67,10 @@ def test_an_answer_that_fails_is_not_part_of_the_conversation(flyball: Flyball) 
     assert flyball("chat", "-m", "scripted:dark", stdin="one\n").code == 4
 
 
+def test_a_conversation_is_no_document(flyball: Flyball) -> None:
+    assert flyball(*ECHO, "--json").json["error"]["code"] == "CONFIG_USAGE"
+
+
 def test_a_model_that_is_none(flyball: Flyball) -> None:
     assert flyball("chat", "-m", "nonsense").code == 3
 

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from flyball.adapters.cli.driven import DEADLINE, DRIVEN, Driven, seconds
 from flyball.adapters.cli.running import Session
 from flyball.adapters.cli.shared import SHARED, Shared
+from flyball.core.errors import UserError
 
 
 def chat(
@@ -33,6 +34,8 @@ def chat(
     from flyball.adapters.cli.conversation import Conversation
     from flyball.adapters.cli.talking import talk
 
+    if shared.json:
+        raise UserError("a conversation is for people: flyball ask --json answers programs")
     with Session() as session:
         conversation = Conversation(driven, shared, system, seconds(deadline))
         try:

@@ -115,9 +115,9 @@ def table_of(lines: list[Line], width: int) -> Table:
 
     from flyball.adapters.cli.screen import one_line
 
-    names = (
-        ["run", "when", "model", "stage", "turns", "tokens"] if width >= 100 else ["run", "model", "stage"]
-    )
+    names = ["run", "when", "model", "stage", "turns", "tokens"]
+    if width < 100:
+        names = ["run", "model", "stage"] if width >= 72 else ["run", "stage"]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=True)
     cells = [_cells(line, names) for line in lines]
     for name in names:

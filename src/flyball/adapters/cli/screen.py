@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +58,3 @@ def out() -> Console:
 def err() -> Console:
     """The console of stderr."""
     return _console(True, sys.stderr)  # noqa: FBT003
-
-
-def waiting(text: str) -> AbstractContextManager[Any]:
-    """A spinner while something is waited for; nothing where stderr is no terminal."""
-    console = err()
-    return console.status(text, spinner="dots") if console.is_terminal else nullcontext()
