@@ -10,7 +10,7 @@ import llguidance  # pyright: ignore[reportMissingTypeStubs]
 from llguidance.gbnf_to_lark import gbnf_to_lark  # pyright: ignore[reportMissingTypeStubs]
 
 END = 256
-_LONG_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\U([0-9a-f]{8})")
+_LONG_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:U([0-9a-f]{8})|u(0[0-9a-f]{3}))")
 
 
 class _Bytes:
@@ -37,8 +37,12 @@ class Oracle:
 
     @classmethod
     def of_gbnf(cls, grammar: str) -> Oracle:
-        # Its reader of GBNF drops the zeros of \\U0010ffff, which is GBNF's own way to write the character.
-        return cls(gbnf_to_lark(_LONG_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), grammar)))
+        # Its reader of GBNF drops the leading zeros of \u0375 and \U0010ffff.
+        return cls(
+            gbnf_to_lark(
+                _LONG_ESCAPE.sub(lambda found: found[1] + chr(int(found[2] or found[3], 16)), grammar)
+            )
+        )
 
     @classmethod
     def of_schema(cls, schema: dict[str, Any]) -> Oracle:
