@@ -41,6 +41,19 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "oneOf of strings": ({"oneOf": [{"type": "string"}, {"type": "string", "pattern": "x"}]}, "#/oneOf"),
     "oneOf of lists": ({"oneOf": [ITEM, {"type": "array", "items": {"type": "string"}}]}, "#/oneOf"),
     "oneOf of the same value": ({"oneOf": [{"enum": [1, 2]}, {"enum": [2.0, 3]}]}, "#/oneOf"),
+    "oneOf of ranges that meet": ({"type": "integer", "oneOf": [{"maximum": 3}, {"minimum": 3}]}, "#/oneOf"),
+    "oneOf of lengths that meet": (
+        {"type": "string", "oneOf": [{"maxLength": 3}, {"minLength": 3}]},
+        "#/oneOf",
+    ),
+    "oneOf of keys that may both be there": (
+        {
+            "type": "object",
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+            "additionalProperties": {"const": 1},
+        },
+        "#/oneOf",
+    ),
     "oneOf of booleans": ({"oneOf": [{"type": "boolean"}, {"type": ["boolean", "null"]}]}, "#/oneOf"),
     "look-ahead": ({"type": "string", "pattern": "^(?=a)b$"}, "#/pattern"),
     "look-behind": ({"type": "string", "pattern": "(?<=a)b"}, "#/pattern"),
