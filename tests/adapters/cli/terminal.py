@@ -11,6 +11,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
 
@@ -57,6 +58,12 @@ class Terminal:
             if not self._read(1):
                 raise AssertionError(f"it ended before it showed {text!r}: {self.text!r}")
         self._seen = self.text.index(text, seen) + len(text)
+
+    def wait_for_rest(self) -> None:
+        """Wait until the child waits for keys: Python's line editor hears a signal only then."""
+        place = Path(f"/proc/{self.child.pid}/wchan")
+        while place.exists() and not re.search("poll|select", place.read_text()):
+            time.sleep(0)
 
     def type(self, keys: str) -> None:
         """Press keys; "\\x03" is Ctrl-C, "\\x04" Ctrl-D."""

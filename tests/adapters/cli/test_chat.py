@@ -95,6 +95,7 @@ def test_control_c_stops_an_answer_and_stays(on_terminal: OnTerminal, home: Path
     terminal.wait_for("> ")
     terminal.type("half a line")
     terminal.wait_for("half a line")
+    terminal.wait_for_rest()
     terminal.type("\x03")
     terminal.wait_for("> ")
     terminal.type("/model scripted:echo\n")
