@@ -8,9 +8,10 @@ before the conversation's last words is the same in every turn, so it is read on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flyball.constraint.protocol.rendering import Rendered
-from flyball.core.messages import Message, Role, ToolCall, ToolResult
+from flyball.core.messages import Message, ResultKind, Role, ToolResult
 from flyball.core.tools import ToolDefinition
 
 NONE = "none"
@@ -26,7 +27,9 @@ _CHATTER = (
 )
 _LAST = "Good evening"
 _BIAS = -2.0
-"""Against "none": there is more of it in the examples than of any one tool. Set on the open control tasks."""
+"""Against "none" at first: the examples have more of it than of any tool. Set on the open control tasks."""
+_FEWEST = 3
+"""How many examples of chatter there are at least: one tool alone would look as if it were always right."""
 
 
 def question(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> Rendered:
@@ -38,17 +41,20 @@ def question(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> Re
         f"several calls, or with {NONE} if no tool does what is asked for."
     )
     turns: list[tuple[str, str]] = []
-    for number, tool in enumerate(tools):
+    for number in range(max(len(tools), _FEWEST)):
         if number < len(_CHATTER):
             turns.append((_CHATTER[number], NONE))
-        turns.append((f"Please {_wish(tool.description)}.", tool.name))
-    done = f"Please {_wish(tools[0].description)}.\n\nDone: {tools[0].name}"
-    turns += [(done, NONE), (_LAST, NONE)]
+        if number < len(tools):
+            turns.append((f"Please {_wish(tools[number].description)}.", tools[number].name))
+    turns.append((_LAST, NONE))
     asked = [{"role": "system", "content": rules}]
     for wish, names in turns:
         asked += [{"role": "user", "content": wish}, {"role": "assistant", "content": names}]
-    asked.append({"role": "user", "content": _situation(messages)})
-    body = {"temperature": 0.0, "max_tokens": 16 * MOST, "logit_bias": [[NONE, _BIAS]]}
+    words, done = standing(messages)
+    asked.append({"role": "user", "content": words})
+    body: dict[str, Any] = {"temperature": 0.0, "max_tokens": 16 * MOST}
+    if not done:
+        body["logit_bias"] = [[NONE, _BIAS]]
     return Rendered(tuple(asked), _grammar(tools), body)
 
 
@@ -77,15 +83,16 @@ def _wish(description: str) -> str:
     return first[:1].lower() + first[1:]
 
 
-def _situation(messages: Sequence[Message]) -> str:
-    """What the user said last, and which calls have been answered since."""
-    words, done = "", list[str]()
+def standing(messages: Sequence[Message]) -> tuple[str, frozenset[str]]:
+    """What the user said last, and which tools have answered since; one that failed has not."""
+    words, done = "", set[str]()
     for message in messages:
         if message.role is Role.USER and message.text:
-            words, done = message.text, []
-        elif message.role is Role.ASSISTANT:
-            done += [part.name for part in message.parts if isinstance(part, ToolCall)]
+            words, done = message.text, set[str]()
         elif message.role is Role.TOOL:
-            failed = {part.name for part in message.parts if isinstance(part, ToolResult) and part.is_error}
-            done = [name for name in done if name not in failed]
-    return f"{words}\n\nDone: {', '.join(done)}" if done else words
+            done |= {part.name for part in message.parts if isinstance(part, ToolResult) and _answered(part)}
+    return words, frozenset(done)
+
+
+def _answered(result: ToolResult) -> bool:
+    return not result.is_error and result.status is ResultKind.RETURN

@@ -43,6 +43,25 @@ def text_messages(
     return tuple([{"role": role, "content": "\n\n".join(texts)} for role, texts in [*first, *turns]])
 
 
+def plain_messages(messages: Iterable[Message], *, more: str = "") -> tuple[dict[str, str], ...]:
+    """The messages without a word about calls: what tools said stands with the question that it answers.
+
+    A small model that sees calls in a conversation goes on writing calls, whatever it is asked for.
+    """
+    told: list[Message] = []
+    for message in messages:
+        if message.role is Role.TOOL:
+            facts = [
+                Text(f"{part.name}: {part.text}") for part in message.parts if isinstance(part, ToolResult)
+            ]
+            told.append(Message(Role.USER, tuple(facts)))
+            continue
+        parts = tuple([part for part in message.parts if not isinstance(part, ToolCall)])
+        if parts:
+            told.append(Message(message.role, parts))
+    return text_messages(told, more=more)
+
+
 def part_text(part: Any, layout: CallLayout = HERMES) -> str:
     """One part as text.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flyball.constraint.grammar import call_grammar
 from flyball.constraint.grammar.layout import CallLayout
-from flyball.constraint.protocol.choosing import MOST, chosen, question
+from flyball.constraint.protocol.choosing import MOST, chosen, question, standing
 from flyball.constraint.protocol.conversation import HERMES, text_messages
 from flyball.constraint.protocol.parsing import CallParser, TextParser
 from flyball.constraint.protocol.plain import answer_prompt
@@ -36,10 +36,15 @@ class HermesProtocol:
 
     A turn that may only be calls (`tool_choice` required, or an output tool and no text) skips the question,
     and so does one that may not call any.
+
+    Small models do not see that they have done what was asked for, and call the same tool for ever. So one
+    that has answered since the user last spoke is not on offer again, unless `again` is set, for models that
+    know when to stop. Several calls of one tool in one turn are fine.
     """
 
-    def __init__(self, layout: CallLayout = HERMES) -> None:
+    def __init__(self, layout: CallLayout = HERMES, *, again: bool = False) -> None:
         self._layout = layout
+        self._again = again
 
     @property
     def tools(self) -> bool:
@@ -48,7 +53,7 @@ class HermesProtocol:
 
     def question(self, request: Request) -> Rendered | None:
         """Which tools are needed, where that is open."""
-        tools = _callable(request)
+        tools = self._on_offer(request)
         return question(tools, request.messages) if tools and not _must_call(request) else None
 
     def render(self, request: Request, choice: str | None = None) -> Rendered:
@@ -59,10 +64,10 @@ class HermesProtocol:
             GrammarUnsupported: a schema says what no grammar can.
             ToolNotFound: the one tool that must be called is not there.
         """
-        count = _calls(request, choice)
+        tools = self._on_offer(request)
+        count = _calls(request, tools, choice)
         if not count:
             return answer_prompt(request)
-        tools = _callable(request)
         signatures = "\n".join([_signature(tool) for tool in tools])
         messages = text_messages(request.messages, self._layout, more=_SECTION.format(signatures=signatures))
         least = count if choice is not None else 1
@@ -70,9 +75,16 @@ class HermesProtocol:
 
     def parser(self, request: Request, first: int, choice: str | None = None) -> AnswerParser:
         """Calls, or text."""
-        if _calls(request, choice):
+        if _calls(request, self._on_offer(request), choice):
             return CallParser(first, self._layout, _call_id)
         return TextParser(first)
+
+    def _on_offer(self, request: Request) -> tuple[ToolDefinition, ...]:
+        tools = _callable(request)
+        if self._again or _must_call(request):
+            return tools
+        _, done = standing(request.messages)
+        return tuple([tool for tool in tools if tool.name not in done])
 
 
 def _callable(request: Request) -> tuple[ToolDefinition, ...]:
@@ -97,9 +109,9 @@ def _must_call(request: Request) -> bool:
     return choice.mode == "required" or choice.forced is not None
 
 
-def _calls(request: Request, choice: str | None) -> int:
+def _calls(request: Request, tools: tuple[ToolDefinition, ...], choice: str | None) -> int:
     """How many calls the turn may have; 0 is an answer in words."""
-    if not _callable(request):
+    if not tools:
         return 0
     if choice is not None:
         return len(chosen(choice))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flyball.constraint.protocol.conversation import text_messages
+from flyball.constraint.protocol.conversation import plain_messages
 from flyball.constraint.protocol.parsing import TextParser
 from flyball.constraint.protocol.rendering import AnswerParser, Rendered
 from flyball.core.encodable import as_text
@@ -54,7 +54,7 @@ def answer_prompt(request: Request) -> Rendered:
     more = ""
     if output is not None and not request.grammar:
         more = f"Answer with one JSON object that follows this schema:\n{as_text(output.schema)}"
-    return Rendered(text_messages(request.messages, more=more), grammar_of(request))
+    return Rendered(plain_messages(request.messages, more=more), grammar_of(request))
 
 
 def grammar_of(request: Request) -> str | None:
