@@ -22,13 +22,17 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot di
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types contracts unit properties bench format lock clean
+.PHONY: help setup demo test lint types contracts unit properties bench bench-control format lock clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-18s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-18s%s\n", $$1, $$2 }'
 
 test: lint types contracts unit properties ## Check everything: lint, types, import contracts, tests
 	$(heading) 'all good'
+
+demo: $(READY) ## See it work: a typed agent with a tool on the embedded model, which is fetched the first time
+	$(heading) demo
+	@$(RUN) demo/run.py
 
 setup: $(READY) ## Set up .venv (the other targets do it by themselves)
 
@@ -56,6 +60,10 @@ properties: $(READY) ## Run what takes long, without coverage: properties with a
 bench: $(READY) ## Measure flyball beside its floor
 	$(heading) bench
 	@$(RUN) bench/run.py $(ARGS)
+
+bench-control: $(READY) ## Measure the embedded model on tasks with known answers (takes its time)
+	$(heading) bench-control
+	@$(RUN) bench/control/run.py $(ARGS)
 
 format: $(READY) ## Format the code, and mend what can be mended by itself
 	@$(RUN) -m ruff check --fix .

@@ -138,6 +138,8 @@ class ChildProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            # Threads that wait must not spin: beside another busy process that costs most of the speed.
+            env={"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0", **os.environ},
         )
         self._process = process
         deadline = threading.Timer(self._options.start_seconds, self._too_late)
