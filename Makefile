@@ -25,7 +25,7 @@ heading = @printf '\n== %s ==\n'
 .PHONY: help setup demo test lint types contracts unit properties bench bench-control format lock clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-18s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
 
 test: lint types contracts unit properties ## Check everything: lint, types, import contracts, tests
 	$(heading) 'all good'
