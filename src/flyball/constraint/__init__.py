@@ -4,6 +4,7 @@
 - `json_text`: JSON found in text, and repaired
 - `enums`: nearly right members of enumerations, put right
 - `validation`: whether a value follows its schema
+- `protocol`: how a model that only writes text is told of tools, and how its text becomes an answer
 
 Rules: pure functions over text and data; no model call, no import from another package of the band.
 """
