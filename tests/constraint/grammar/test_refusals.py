@@ -137,7 +137,9 @@ def test_let_pass(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "schema", [{"type": "strin"}, {"enum": 1}, {"const": object()}, {"minLength": -1}], ids=repr
+    "schema",
+    [{"type": "strin"}, {"enum": 1}, {"const": object()}, {"minLength": -1}],
+    ids=["type", "enum", "const", "minLength"],
 )
 def test_what_is_no_schema_is_an_error_of_its_own(schema: dict[str, Any]) -> None:
     with pytest.raises(SchemaMalformed):
