@@ -54,11 +54,9 @@ class MemoryJournal:
 
     __slots__ = ("_arrival", "_loops")
 
-    def __init__(self, *first: Started) -> None:
-        """Make a journal: empty, or with the first event of each of some loops."""
-        self._loops: dict[str, list[Event]] = {}
-        for started in first:
-            self._loops[started.loop_id] = [started]
+    def __init__(self, first: Started | None = None) -> None:
+        """Make a journal: empty, or with the first event of a loop."""
+        self._loops: dict[str, list[Event]] = {} if first is None else {first.loop_id: [first]}
         self._arrival: dict[str, asyncio.Event] | None = None
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:

@@ -125,7 +125,10 @@ def answer_open_calls(state: State, text: str) -> None:
             result or _unfinished(state, index, text) for index, result in enumerate(state.results)
         ]
         state.open = 0
-    close_calls(state, 0 if len(state.outputs) == len(state.calls) else _how_many_ran(state))
+    if len(state.outputs) == len(state.calls):
+        state.history.append(Message(_TOOL, tuple(state.results)))  # pyright: ignore[reportArgumentType]
+    else:
+        close_calls(state, _how_many_ran(state))
 
 
 def _how_many_ran(state: State) -> int:

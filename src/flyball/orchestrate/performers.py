@@ -174,7 +174,12 @@ async def judge(
 def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
     """Parse the answer as the output type; gives the event and, if accepted, the output itself."""
     feedback: list[str] = []
-    for index, raw in _candidates(state):
+    outputs = state.outputs
+    if len(outputs) == 1 and state.answer is None:  # the usual case: one call carries it
+        candidates: list[tuple[int | None, str]] = [(outputs[0], state.calls[outputs[0]].args_json)]
+    else:
+        candidates = _candidates(state)
+    for index, raw in candidates:
         try:
             value, repairs = reader.read(raw)
             if repairs:
@@ -227,8 +232,6 @@ def _candidates(state: State) -> list[tuple[int | None, str]]:
         return [(None, state.answer)]
     if not state.outputs:
         return [(None, state.history[-1].text)]
-    if len(state.outputs) == 1:
-        return [(state.outputs[0], state.calls[state.outputs[0]].args_json)]
     return [(index, state.calls[index].args_json) for index in state.outputs]
 
 

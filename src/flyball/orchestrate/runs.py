@@ -14,7 +14,7 @@ from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import RunUsage
 from flyball.inference.stream import StreamEvent
 from flyball.inference.text import text_so_far
-from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.driver import UNREAD, Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.result import OutputT, RunResult
@@ -213,8 +213,9 @@ def result_of(drive: Drive) -> RunResult[Any]:
     """
     state = drive.state
     if state.error is None:
-        return RunResult(drive.read_output(), state, drive.journal)
-    return result_from(drive.state, drive.bindings.output, drive.journal)
+        output = drive.output if drive.output is not UNREAD else drive.read_output()
+        return RunResult(output, state, drive.journal)
+    return result_from(state, drive.bindings.output, drive.journal)
 
 
 def result_from(state: State, reader: Reader, journal: Journal) -> RunResult[Any]:

@@ -31,7 +31,6 @@ from flyball.core.events import (
     TurnSettled,
 )
 from flyball.core.messages import FinishReason, Message, ResultKind, Text, ToolCall, ToolResult
-from flyball.core.tools import ToolDefinition
 from flyball.orchestrate.circles import going_round
 from flyball.orchestrate.moves import (
     RAN,
@@ -137,8 +136,14 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
     state.open = len(calls)
     results: list[ToolResult | None] = [None] * len(calls)
     state.results = results
-    if spec.output.tools:
-        state.outputs = _carrying_output(spec.output.tools, calls)
+    definitions = spec.output.tools
+    if not definitions:
+        pass
+    elif len(calls) == 1 and calls[0].name == definitions[0].name:
+        state.outputs = (0,)
+    else:
+        names = [definition.name for definition in definitions]
+        state.outputs = tuple([index for index, call in enumerate(calls) if call.name in names])
     choice = state.tool_choice
     if choice is not None and choice.auto_reset:
         state.tool_choice = None
@@ -173,14 +178,6 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
         move(state, "judge")
     else:
         _to_execution(state)
-
-
-def _carrying_output(definitions: tuple[ToolDefinition, ...], calls: tuple[ToolCall, ...]) -> tuple[int, ...]:
-    """Which of the calls carry the output."""
-    if len(calls) == 1 and calls[0].name == definitions[0].name:
-        return (0,)
-    names = [definition.name for definition in definitions]
-    return tuple([index for index, call in enumerate(calls) if call.name in names])
 
 
 def _runs_at_once(state: State, call: ToolCall) -> bool:
