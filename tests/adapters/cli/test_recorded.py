@@ -124,7 +124,7 @@ def test_a_run_that_cannot_be_read_is_listed(flyball: Flyball, home: Path) -> No
 
 def test_the_course_of_a_run(flyball: Flyball) -> None:
     flyball(*FORECAST)
-    lines = [line.split() for line in flyball("show").out.splitlines() if line.startswith("+")]
+    lines = [line.split() for line in flyball("show").out.splitlines() if line.lstrip().startswith("+")]
     assert [line[2] for line in lines] == ["◆", "▸", "◆", "✔"]
     assert "weather" in lines[1]
     document = flyball("show", "--json").json
