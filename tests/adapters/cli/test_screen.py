@@ -59,7 +59,7 @@ async def test_a_timeline_fits_any_width() -> None:
     for width in (60, 80, 100, 200):
         console = Console(width=width, record=True, file=StringIO())
         print_timeline(events, console)
-        lines = [line for line in console.export_text().splitlines() if line.startswith("+")]
+        lines = [line for line in console.export_text().splitlines() if line.lstrip().startswith("+")]
         assert len(lines) == 4
         assert all(len(line) <= width for line in lines)
 

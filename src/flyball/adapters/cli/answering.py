@@ -50,9 +50,9 @@ class Answer:
                 else:
                     self._show(piece)
         finally:
+            await pieces.aclose()  # first of all: what follows writes, and nobody may be there to read it
             self._rest()
             self._end_line()
-            await pieces.aclose()
         return response
 
     def close(self, response: SystemResponse) -> int:
