@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from flyball.constraint.grammar.json_text import COMMA
+from flyball.constraint.grammar.canonical import COMMA
 from flyball.constraint.grammar.scope import At, Node, Scope
 from flyball.constraint.grammar.tree import EMPTY, NOTHING, Expr, Literal, choice, optional, repeat, sequence
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from flyball.constraint.grammar.bounds import Bounds
+from flyball.constraint.grammar.canonical import literal
 from flyball.constraint.grammar.compiler import Compiler
-from flyball.constraint.grammar.json_text import literal
 from flyball.constraint.grammar.layout import ANSWER, ARGUMENTS, NAME, CallLayout
 from flyball.constraint.grammar.printing import print_grammar
 from flyball.constraint.grammar.rulebook import RuleBook

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from flyball.constraint.grammar.canonical import ANY_CHAR, QUOTE, encoded
 from flyball.constraint.grammar.charset import ANY, of, without
-from flyball.constraint.grammar.json_text import ANY_CHAR, QUOTE, encoded
 from flyball.constraint.grammar.scope import Scope
 from flyball.constraint.grammar.tree import NOTHING, Chars, Expr, choice, optional, repeat, sequence
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from flyball.constraint.grammar.automaton import matches
-from flyball.constraint.grammar.json_text import COMMA, literal
+from flyball.constraint.grammar.canonical import COMMA, literal
 from flyball.constraint.grammar.keys import other_key
 from flyball.constraint.grammar.pattern import PatternError, pattern_tree
 from flyball.constraint.grammar.scope import At, Node, Scope

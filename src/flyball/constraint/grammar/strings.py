@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from flyball.constraint.grammar.automaton import TooLargeError, intersection
+from flyball.constraint.grammar.canonical import ANY_CHAR, QUOTE, encoded
 from flyball.constraint.grammar.formats import REFUSED, format_tree
-from flyball.constraint.grammar.json_text import ANY_CHAR, QUOTE, encoded
 from flyball.constraint.grammar.lengths import closed, length, within
 from flyball.constraint.grammar.pattern import PatternError, pattern_tree
 from flyball.constraint.grammar.scope import At, Node, Scope

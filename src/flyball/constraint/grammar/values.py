@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flyball.constraint.grammar.arrays import array_expr
-from flyball.constraint.grammar.json_text import literal
+from flyball.constraint.grammar.canonical import literal
 from flyball.constraint.grammar.merging import types
 from flyball.constraint.grammar.numbers import number_expr
 from flyball.constraint.grammar.objects import object_expr
