@@ -91,7 +91,22 @@ def test_new_words_of_the_user_offer_every_tool_anew() -> None:
     )
     assert asked is not None
     assert "- weather" in asked.messages[0]["content"]
-    assert asked.messages[-1]["content"] == "And in Oslo?"
+    assert [message["content"] for message in asked.messages[-3:]] == [
+        "Rain in Rome?",
+        "weather",
+        "And in Oslo?",
+    ]
+
+
+def test_where_something_must_be_called_one_that_has_answered_comes_last() -> None:
+    final = ToolDefinition("final_result", CITY, kind=ToolKind.OUTPUT)
+    after = ask(*HELLO, *called("weather"), tools=(WEATHER, final), allows_text=False)
+    grammar = HermesProtocol().render(after).grammar
+    assert grammar is not None
+    assert "final_result" in grammar
+    assert "weather" not in grammar
+    alone = ask(*HELLO, *called("weather"), tools=(WEATHER,), tool_choice=ToolChoice("required"))
+    assert "weather" in (HermesProtocol().render(alone).grammar or "")
 
 
 def test_calls_are_put_in_the_words_the_model_was_taught() -> None:

@@ -18,7 +18,7 @@ from flyball.core.errors import (
 )
 from flyball.core.messages import FinishReason, Image, Thinking, ToolCall, assistant, system, user
 from flyball.core.settings import ModelSettings
-from flyball.core.tools import ToolDefinition
+from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.engines.llama_cpp import LlamaCppEngine
 from flyball.inference.permission import forbid_model_requests
 from flyball.inference.profile import profile_for
@@ -154,11 +154,21 @@ async def test_a_prompt_that_is_too_long_is_told_with_numbers(engine: LlamaCppEn
 
 
 async def test_a_grammar_that_is_none_is_told(engine: LlamaCppEngine) -> None:
-    with pytest.raises(GrammarMalformed, match="no rule `root`"):
+    with pytest.raises(GrammarMalformed, match="line 1, column 1: there is no rule 'root'"):
         await engine.infer(ask("Hello", grammar='answer ::= "a"'))
-    with pytest.raises(GrammarMalformed, match=r"llama\.cpp"):
+    with pytest.raises(GrammarMalformed, match=r"line 1, column 10: this .* is not closed"):
         await engine.infer(ask("Hello", grammar="root ::= ("))
+    hosts = (engine._host, engine._embedder)  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(GrammarMalformed, match=r"llama\.cpp"):
+        await LlamaCppEngine(SMALL, protocol=Unchecked(), hosts=hosts).infer(ask("Hello"))
     assert (await engine.infer(ask("Hello"))).content
+
+
+class Unchecked(PlainProtocol):
+    """A protocol that gives llama.cpp a grammar which is none."""
+
+    def render(self, request: Request, choice: str | None = None) -> Rendered:
+        return Rendered(text_messages(request.messages), "root ::= (")
 
 
 async def test_what_the_server_does_not_take_is_told(engine: LlamaCppEngine) -> None:
@@ -216,6 +226,32 @@ async def test_a_protocol_for_tools_can_be_plugged_in(engine: LlamaCppEngine) ->
     assert calling.profile.tools
     await calling.aclose()
     assert (await engine.infer(ask("Hello", 2))).content
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
+WEATHER = ToolDefinition("weather", CITY, "Get the current weather in a city.")
+CLOCK = ToolDefinition("clock", {"type": "object", "properties": {}}, "Tell the time.")
+
+
+async def test_which_tools_are_needed_is_asked_first_and_recorded(engine: LlamaCppEngine) -> None:
+    result = await engine.infer(ask("How is the weather in Paris?", 60, tools=(WEATHER, CLOCK)))
+    assert result.message.extra is not None
+    names = str(result.message.extra["choice"])
+    calls = [call.name for call in result.tool_calls]
+    assert len(calls) == (0 if names == "none" else len(names.split(", ")))
+    assert set(calls) <= {"weather", "clock"}
+    assert bool(calls) != bool(result.content)
+    # The question's tokens count too: its examples alone are longer than what was asked for.
+    assert result.usage.input_tokens > 150
+
+
+async def test_a_call_that_must_be_made_is_made_and_valid(engine: LlamaCppEngine) -> None:
+    choice = ToolChoice("function", "weather")
+    request = ask("How is the weather in Paris?", 60, tools=(WEATHER, CLOCK), tool_choice=choice)
+    result = await engine.infer(request)
+    assert {call.name for call in result.tool_calls} == {"weather"}
+    assert result.tool_calls[0].arguments.keys() == {"city"}
+    assert result.message.extra is None
 
 
 async def test_tools_need_a_protocol_and_pictures_another_model(engine: LlamaCppEngine) -> None:

@@ -28,6 +28,8 @@ _CHATTER = (
 _LAST = "Good evening"
 _BIAS = -2.0
 """Against "none" at first: the examples have more of it than of any tool. Set on the open control tasks."""
+_REMEMBERED = 3
+"""How many exchanges of the conversation it is shown: "And in Oslo?" means nothing by itself."""
 _FEWEST = 3
 """How many examples of chatter there are at least: one tool alone would look as if it were always right."""
 
@@ -50,10 +52,12 @@ def question(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> Re
     asked = [{"role": "system", "content": rules}]
     for wish, names in turns:
         asked += [{"role": "user", "content": wish}, {"role": "assistant", "content": names}]
-    words, done = standing(messages)
-    asked.append({"role": "user", "content": words})
+    for words, names in _exchanges(messages)[-_REMEMBERED:]:
+        asked.append({"role": "user", "content": words})
+        asked.append({"role": "assistant", "content": _SEPARATOR.join(names) or NONE})
+    asked.pop()  # the last one is what is asked for
     body: dict[str, Any] = {"temperature": 0.0, "max_tokens": 16 * MOST}
-    if not done:
+    if not answered(messages):
         body["logit_bias"] = [[NONE, _BIAS]]
     return Rendered(tuple(asked), _grammar(tools), body)
 
@@ -83,16 +87,27 @@ def _wish(description: str) -> str:
     return first[:1].lower() + first[1:]
 
 
-def standing(messages: Sequence[Message]) -> tuple[str, frozenset[str]]:
-    """What the user said last, and which tools have answered since; one that failed has not."""
-    words, done = "", set[str]()
+def answered(messages: Sequence[Message]) -> frozenset[str]:
+    """The tools that have answered since the user last spoke; one that failed has not."""
+    done: set[str] = set()
     for message in messages:
         if message.role is Role.USER and message.text:
-            words, done = message.text, set[str]()
+            done = set()
         elif message.role is Role.TOOL:
-            done |= {part.name for part in message.parts if isinstance(part, ToolResult) and _answered(part)}
-    return words, frozenset(done)
+            done |= {part.name for part in message.tool_results if _is_answer(part)}
+    return frozenset(done)
 
 
-def _answered(result: ToolResult) -> bool:
+def _is_answer(result: ToolResult) -> bool:
     return not result.is_error and result.status is ResultKind.RETURN
+
+
+def _exchanges(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
+    """What the user said each time, and which tools were called for it."""
+    exchanges: list[tuple[str, list[str]]] = []
+    for message in messages:
+        if message.role is Role.USER and message.text:
+            exchanges.append((message.text, []))
+        elif message.role is Role.ASSISTANT and exchanges:
+            exchanges[-1][1].extend([call.name for call in message.tool_calls])
+    return exchanges or [("", [])]

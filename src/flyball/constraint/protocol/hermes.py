@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flyball.constraint.grammar import call_grammar
 from flyball.constraint.grammar.layout import CallLayout
-from flyball.constraint.protocol.choosing import MOST, chosen, question, standing
+from flyball.constraint.protocol.choosing import MOST, answered, chosen, question
 from flyball.constraint.protocol.conversation import HERMES, text_messages
 from flyball.constraint.protocol.parsing import CallParser, TextParser
 from flyball.constraint.protocol.plain import answer_prompt
@@ -81,10 +81,11 @@ class HermesProtocol:
 
     def _on_offer(self, request: Request) -> tuple[ToolDefinition, ...]:
         tools = _callable(request)
-        if self._again or _must_call(request):
+        if self._again:
             return tools
-        _, done = standing(request.messages)
-        return tuple([tool for tool in tools if tool.name not in done])
+        left = tuple([tool for tool in tools if tool.name not in answered(request.messages)])
+        # Where something must be called and nothing else is left, the same may be called again.
+        return left or (tools if _must_call(request) else ())
 
 
 def _callable(request: Request) -> tuple[ToolDefinition, ...]:

@@ -41,11 +41,8 @@ class CallParser:
     def __init__(self, index: int, layout: CallLayout, new_id: Callable[[], str]) -> None:
         self._index = index
         self._new_id = new_id
-        before, _, rest = layout.call.partition(NAME)
-        middle, _, self._tail = rest.partition(ARGUMENTS)
-        self._head = before[-1:]  # the quotation mark that opens the name
-        self._before = before
-        self._middle = middle
+        self._before, _, rest = layout.call.partition(NAME)
+        self._middle, _, _ = rest.partition(ARGUMENTS)
         self._waiting = ""
         self._object: _ObjectEnd | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flyball.constraint.grammar import check_grammar, schema_grammar
 from flyball.constraint.protocol.conversation import plain_messages
 from flyball.constraint.protocol.parsing import TextParser
 from flyball.constraint.protocol.rendering import AnswerParser, Rendered
@@ -58,11 +59,14 @@ def answer_prompt(request: Request) -> Rendered:
 
 
 def grammar_of(request: Request) -> str | None:
-    """The grammar that the answer's text must follow: the request's own, or the one of its schema."""
-    if request.grammar:
-        return request.grammar
-    if request.output is None:
-        return None
-    from flyball.constraint.grammar import schema_grammar
+    """The grammar that the answer's text must follow: the request's own, or the one of its schema.
 
-    return schema_grammar(request.output.schema)
+    Raises:
+        GrammarMalformed: the request's own is none; details have the line and the column.
+        GrammarUnsupported: the schema says what no grammar can.
+    """
+    if request.grammar:
+        # Another kind (`%llguidance`) is refused too: one that is broken llama.cpp drops, in silence.
+        check_grammar(request.grammar)
+        return request.grammar
+    return None if request.output is None else schema_grammar(request.output.schema)

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from flyball.constraint.protocol import AnswerParser, Rendered, ToolProtocol
-from flyball.core.errors import GrammarMalformed
 from flyball.core.messages import FinishReason, ToolCall
 from flyball.core.usage import Usage
 from flyball.inference.request import Request
@@ -29,11 +28,7 @@ _OURS = {
 
 
 def call_body(request: Request, rendered: Rendered) -> dict[str, Any]:
-    """The body of a call. Settings that are unset are left to llama.cpp; `options` goes over all but ours.
-
-    Raises:
-        GrammarMalformed: the grammar has no rule `root`.
-    """
+    """The body of a call. Settings that are unset are left to llama.cpp; `options` goes over all but ours."""
     settings = request.settings
     body: dict[str, Any] = {
         "messages": list(rendered.messages),
@@ -48,7 +43,7 @@ def call_body(request: Request, rendered: Rendered) -> dict[str, Any]:
     }
     body.update({key: value for key, value in said.items() if value is not None})
     if rendered.grammar:
-        body["grammar"] = checked_grammar(rendered.grammar)
+        body["grammar"] = rendered.grammar
     return body | (rendered.body or {}) | (settings.options or {}) | _OURS
 
 
@@ -60,25 +55,6 @@ def _template_settings(request: Request) -> dict[str, Any]:
     if settings.reasoning_effort is not None:
         said["reasoning_effort"] = settings.reasoning_effort
     return said
-
-
-def checked_grammar(grammar: str) -> str:
-    """The grammar, if it has the rule that every grammar begins with.
-
-    Raises:
-        GrammarMalformed: it has not. (What else may be wrong with it, llama.cpp says.)
-    """
-    for line in grammar.splitlines():
-        name, sign, _ = line.partition("::=")
-        if sign and name.strip() == "root":
-            return grammar
-    if grammar.lstrip().startswith("%llguidance"):
-        return grammar
-    raise GrammarMalformed(
-        f"the grammar has no rule `root`, which is where it begins: {grammar.strip()[:80]!r}",
-        line=1,
-        column=1,
-    )
 
 
 class AnswerReader:
@@ -136,6 +112,8 @@ class AnswerReader:
             usage=together(self._before, self._usage),
             model=self._model,
             finish_reason=FinishReason.TOOL_CALL if calls else self._reason,
+            # What was decided before the turn belongs to the record of it.
+            extra=None if self._choice is None else {"choice": self._choice},
         )
 
     def _begin(self) -> Iterator[StreamEvent]:

@@ -79,9 +79,15 @@ class LlamaCppEngine:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """The answer as it is made; it raises what `infer` raises."""
         check_model_requests_allowed(PROVIDER)
+        # Before anything is loaded: what cannot be put to the model fails at once.
+        asked, rendered = self._protocol.question(request), self._protocol.render(request)
         ready = await self._host.ready()
-        choice, used = await self._chosen(request, ready.context)
-        body = call_body(request, self._protocol.render(request, choice))
+        choice: str | None = None
+        used: Usage | None = None
+        if asked is not None:
+            choice, used = await self._answered(call_body(Request(request.messages), asked), ready.context)
+            rendered = self._protocol.render(request, choice)
+        body = call_body(request, rendered)
         reader = AnswerReader(
             request,
             self._protocol,
@@ -100,14 +106,11 @@ class LlamaCppEngine:
         for event in reader.close():
             yield event
 
-    async def _chosen(self, request: Request, context: int) -> tuple[str | None, Usage | None]:
-        """The answer to the question that the protocol asks before a turn, and what it used."""
-        asked = self._protocol.question(request)
-        if asked is None:
-            return None, None
+    async def _answered(self, body: dict[str, Any], context: int) -> tuple[str, Usage | None]:
+        """The answer to a short question, and what it used."""
         pieces: list[str] = []
         used: Usage | None = None
-        chunks = self._host.ask("chat", call_body(Request(request.messages), asked))
+        chunks = self._host.ask("chat", body)
         try:
             async for chunk in chunks:
                 pieces.append(chunk.get("text") or "")
