@@ -94,6 +94,13 @@ def test_deep_nesting_is_a_fault() -> None:
     assert [fault.keyword for fault in look.faults] == ["json"]
 
 
+def test_formats_count() -> None:
+    day = reader({"type": "string", "format": "date"})
+    assert day.look('"2024-02-29"').faults == ()
+    (fault,) = day.look('"2023-02-29"').faults
+    assert fault.keyword == "format"
+
+
 def test_broken_json_is_put_right() -> None:
     assert reader(SCHEMA).read("Sure: ```json\n{'a': 1,}\n```") == ({"a": 1}, ("json",))
     with pytest.raises(ModelRetry, match="no JSON"):

@@ -6,6 +6,7 @@ and as many as `KEPT` of them are kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
 from typing import Any, cast
@@ -17,6 +18,8 @@ from flyball.core.errors import SchemaInvalid, SchemaMalformed
 from flyball.core.schema_check import check_schema
 
 KEPT = 256
+MOST = 20
+"""Breaks that are told where nobody says how many."""
 _LONGEST = 300
 _DOCUMENT = "urn:flyball:document"
 
@@ -33,16 +36,23 @@ class Violation(Struct, frozen=True):
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-def validate(schema: dict[str, Any], value: Any, *, most: int = 20) -> list[Violation]:
+def validate(schema: dict[str, Any], value: Any, *, most: int = MOST) -> list[Violation]:
     """What is wrong with a value, `most` breaks of it at most; empty where it follows the schema.
 
     Raises:
         SchemaMalformed: the schema is none, or refers to something that is not in it.
     """
+    return _violations(_validator(_key(schema)), value, most)
+
+
+def validator_of(schema: dict[str, Any]) -> Callable[[Any], list[Violation]]:
+    """`validate` for one schema, which is looked at now and not again.
+
+    Raises:
+        SchemaMalformed: the schema is none, or refers to something that is not in it.
+    """
     validator = _validator(_key(schema))
-    if validator.is_valid(value):
-        return []
-    return [_violation(error) for error in islice(validator.iter_errors(value), most)]
+    return lambda value: _violations(validator, value, MOST)
 
 
 def is_valid(schema: dict[str, Any], value: Any) -> bool:
@@ -84,6 +94,12 @@ def require_valid(schema: dict[str, Any], value: Any) -> None:
         violation=wrong[0].message,
         violations=[str(each) for each in wrong],
     )
+
+
+def _violations(validator: Any, value: Any, most: int) -> list[Violation]:
+    if validator.is_valid(value):
+        return []
+    return [_violation(error) for error in islice(validator.iter_errors(value), most)]
 
 
 def _from_outside(node: Any) -> Any:

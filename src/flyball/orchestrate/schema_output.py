@@ -8,12 +8,12 @@ a schema: one that points outside itself is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from flyball.constraint.validation import Violation, validator_of
 from flyball.core.encodable import NotEncodable, to_json
 from flyball.core.errors import (
     ConstraintFailure,
@@ -22,14 +22,10 @@ from flyball.core.errors import (
     SchemaInvalid,
     SchemaMalformed,
 )
-from flyball.core.schema import check_schema
 from flyball.core.spec import OutputSpec
 from flyball.orchestrate.output import OutputReader, Reader
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
-
-_MAX_FAULTS = 20
-_MAX_TEXT = 300
 
 
 class SchemaOutput(Struct, frozen=True):
@@ -47,23 +43,12 @@ class SchemaOutput(Struct, frozen=True):
         return self.schema
 
 
-class Fault(Struct, frozen=True):
-    """One thing that is wrong with an answer: where in it, by which keyword of the schema, and what."""
-
-    path: str
-    keyword: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
-
-
 class Look(Struct, frozen=True):
     """What an answer came to: its value as far as it is JSON, what was put right, what is still wrong."""
 
     value: Any | UnsetType = UNSET
     repairs: tuple[str, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Violation, ...] = ()
 
 
 class SchemaReader:
@@ -73,19 +58,12 @@ class SchemaReader:
         SchemaMalformed: it is no JSON Schema, or points outside itself.
     """
 
-    __slots__ = ("_errors", "_outer", "output")
+    __slots__ = ("_outer", "_violations", "output")
 
     def __init__(self, output: SchemaOutput, spec: OutputSpec) -> None:
         self.output = output
         self._outer = spec.outer_key
-        check_schema(output.schema)
-        import jsonschema_rs
-
-        try:
-            self._errors = jsonschema_rs.validator_for(output.schema, offline=True).iter_errors
-        except (ValueError, jsonschema_rs.ReferencingError) as error:
-            told = str(error).partition("\n")[0]
-            raise SchemaMalformed(f"the output's schema cannot be used: {_capped(told)}") from error
+        self._violations = validator_of(output.schema)
 
     def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be put right to read it.
@@ -122,16 +100,14 @@ class SchemaReader:
         except ValueError as error:
             mended = _mended(raw) if self.output.repair else None
             if mended is None:
-                return Look(faults=(Fault("", "json", f"it is no JSON ({error}): {_capped(raw, 100)}"),))
+                return Look(faults=(Violation("", "json", f"it is no JSON ({error}): {_capped(raw, 100)}"),))
             value, repairs = _decoded(mended), ("json",)
         if self._outer is not None:
             if not _has(value, self._outer):
-                fault = Fault("", "required", f"it should be an object with the key {self._outer!r}")
+                fault = Violation("", "required", f"it should be an object with the key {self._outer!r}")
                 return Look(value, repairs, (fault,))
             value = value[self._outer]
-        return Look(
-            value, repairs, tuple([_fault(error) for error in islice(self._errors(value), _MAX_FAULTS)])
-        )
+        return Look(value, repairs, tuple(self._violations(value)))
 
 
 def as_output(given: Any) -> Any:
@@ -157,7 +133,7 @@ def reader_for(output: Any, spec: OutputSpec) -> Reader:
     return SchemaReader(output, spec) if isinstance(output, SchemaOutput) else OutputReader(output, spec)
 
 
-def failure_of(faults: Sequence[Fault]) -> ConstraintFailure:
+def failure_of(faults: Sequence[Violation]) -> ConstraintFailure:
     """Faults as the error of the taxonomy: the first one's path and violation, and all of them."""
     first = faults[0]
     kinds = {fault.keyword for fault in faults}
@@ -193,10 +169,5 @@ def _mended(raw: str) -> str | None:
         return None
 
 
-def _fault(error: Any) -> Fault:
-    path = "".join([f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path])
-    return Fault(path.removeprefix("."), error.kind.name, _capped(error.message))
-
-
-def _capped(text: str, limit: int = _MAX_TEXT) -> str:
+def _capped(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
