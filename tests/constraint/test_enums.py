@@ -144,6 +144,13 @@ def test_alternatives_that_do_not_fit_are_left_to_validation() -> None:
     assert normalise_enums(SCHEMA, value).value is value
 
 
+def test_alternatives_have_to_agree_on_what_is_meant() -> None:
+    two = {"anyOf": [{"enum": ["a_b"]}, {"enum": ["a-b"]}]}
+    assert normalise_enums(two, "A B").changes == ()
+    same = {"anyOf": [{"enum": ["a_b"]}, {"enum": ["a_b", "c"]}]}
+    assert normalise_enums(same, "A B").changes == (Change("", "A B", "a_b"),)
+
+
 def test_references_that_lead_nowhere_change_nothing() -> None:
     schema = {
         "anyOf": [{"$ref": "#/nowhere"}],

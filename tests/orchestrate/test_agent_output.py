@@ -271,6 +271,57 @@ async def test_broken_json_is_repaired_and_that_is_recorded(run: Runner, mode: s
     assert [event.repairs for event in settled] == [("json",)]
 
 
+class Paint(BaseModel):
+    colour: Literal["red", "dark_blue"]
+    coats: int = 1
+
+
+MISSPELT = {
+    "case": ('{"colour": "Red"}', ('enum colour: "Red" is taken for "red"',)),
+    "spaces": ('{"colour": " red "}', ('enum colour: " red " is taken for "red"',)),
+    "broken too": ("{'colour': 'RED',}", ("json", 'enum colour: "RED" is taken for "red"')),
+}
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted", "tool"])
+@pytest.mark.parametrize(("text", "repairs"), MISSPELT.values(), ids=MISSPELT)
+async def test_misspelt_members_are_put_right_and_that_is_recorded(
+    run: Runner, mode: str, text: str, repairs: tuple[str, ...]
+) -> None:
+    answer: Answer = ToolCall("a", "final_result", text) if mode == "tool" else text
+    agent = Agent(Script(answer), output=Paint, output_mode=mode)
+    result = await run(agent, "go")
+    assert result.output == Paint(colour="red")
+    settled = [event for event in await result.events() if isinstance(event, TurnSettled)]
+    assert [event.repairs for event in settled] == [repairs]
+    assert (await agent.replay(result.loop_id, result.journal)).output == Paint(colour="red")
+
+
+class Mood(enum.Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+async def test_members_of_pythons_enums_are_put_right_also_where_they_are_wrapped(run: Runner) -> None:
+    result = await run(Agent(Script('{"result": "Good!"}'), output=Mood, output_mode="native"), "go")
+    assert result.output is Mood.GOOD
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"colour": "yellow"}', 'got "yellow"'),
+        ('{"colour": "Red", "coats": "many"}', "coats: Input should be a valid integer"),
+        ('{"colour": "Red", "coats": NaN}', "coats: Input should be a finite number"),
+    ],
+)
+async def test_what_is_still_wrong_is_asked_for_again(run: Runner, text: str, told: str) -> None:
+    script = Script(text, '{"colour": "red"}')
+    result = await run(Agent(script, output=Paint, output_mode="native"), "go")
+    assert result.output == Paint(colour="red")
+    assert told in str(script.requests[1].messages[-1].parts[-1])
+
+
 async def test_what_cannot_be_repaired_is_asked_for_again(run: Runner) -> None:
     script = Script("I do not know.", '{"name": "Rome"}')
     assert (await run(Agent(script, output=City, output_mode="native"), "go")).output == City(name="Rome")

@@ -107,6 +107,43 @@ def test_broken_json_is_put_right() -> None:
         reader(SCHEMA, repair=False).read("{'a': 1,}")
 
 
+@pytest.mark.parametrize(
+    ("raw", "repairs"),
+    [
+        ('{"a": 1, "mood": "good"}', ()),
+        ('{"a": 1, "mood": "Good"}', ('enum mood: "Good" is taken for "good"',)),
+        ('{"a": 1, "mood": " good "}', ('enum mood: " good " is taken for "good"',)),
+        ("{'a': 1, 'mood': 'GOOD',}", ("json", 'enum mood: "GOOD" is taken for "good"')),
+    ],
+)
+def test_members_of_enumerations_are_put_right_and_that_is_told(raw: str, repairs: tuple[str, ...]) -> None:
+    assert reader(SCHEMA).read(raw) == ({"a": 1, "mood": "good"}, repairs)
+
+
+def test_members_are_put_right_also_where_a_value_is_wrapped() -> None:
+    look = reader({"enum": ["yes", "no"]}, outer="result").look('{"result": "Yes"}')
+    assert (look.value, look.repairs, look.faults) == ("yes", ('enum: "Yes" is taken for "yes"',), ())
+
+
+def test_what_may_be_two_members_is_asked_for_again() -> None:
+    with pytest.raises(ModelRetry, match="is not one of"):
+        reader({"enum": ["a_b", "a-b"]}).read('"A B"')
+    either = {"anyOf": [{"enum": ["a_b"]}, {"enum": ["a-b"]}]}
+    with pytest.raises(ModelRetry, match="is not valid under any"):
+        reader(either).read('"A B"')
+
+
+def test_where_repair_is_off_members_are_not_put_right_either() -> None:
+    with pytest.raises(EnumUnrecognized):
+        reader(SCHEMA, repair=False, retry=False).read('{"a": 1, "mood": "Good"}')
+
+
+def test_what_is_wrong_besides_is_told_of_the_value_that_was_put_right() -> None:
+    look = reader(SCHEMA).look('{"mood": "Good"}')
+    assert (look.value, look.repairs) == ({"mood": "good"}, ('enum mood: "Good" is taken for "good"',))
+    assert [fault.keyword for fault in look.faults] == ["required"]
+
+
 def test_the_model_reads_what_is_wrong_and_where() -> None:
     with pytest.raises(ModelRetry) as caught:
         reader(SCHEMA).read('{"mood": "so so"}')

@@ -44,9 +44,9 @@ class Normalised(Struct, frozen=True):
 def normalise_enums(schema: dict[str, Any], value: Any, *, likeness: float = LIKENESS) -> Normalised:
     """The value with each member of an enumeration in the schema's own spelling.
 
-    The schema is followed through properties, items, references and alternatives; of alternatives, the
-    first that then holds. What no enumeration speaks of stays as it is; whether it is right is `validate`'s
-    to say.
+    The schema is followed through properties, items, references and alternatives; of alternatives, those
+    that then hold have to agree. What no enumeration speaks of stays as it is; whether it is right is
+    `validate`'s to say.
 
     Raises:
         EnumUnrecognized: a value is outside its enumeration and near none of its members, or near several:
@@ -160,6 +160,7 @@ class _Walk:
             return value
         known = len(self.changes)
         unrecognised: EnumUnrecognized | None = None
+        found: list[tuple[Any, list[Change]]] = []
         for branch in branches:
             try:
                 candidate = self.into(branch, value, path, depth - 1)
@@ -167,8 +168,11 @@ class _Walk:
                 unrecognised = error
             else:
                 if self._holds(branch, candidate):
-                    return candidate
+                    found.append((candidate, self.changes[known:]))
             del self.changes[known:]
+        if found and all(same_json(found[0][0], other) for other, _ in found[1:]):
+            self.changes += found[0][1]
+            return found[0][0]
         if unrecognised is not None and _only_lists(branches):
             raise unrecognised
         return value

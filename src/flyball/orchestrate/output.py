@@ -12,6 +12,7 @@ from flyball.core.encodable import as_text, to_json
 from flyball.core.errors import SchemaInvalid, SchemaMalformed, UserError
 from flyball.core.spec import TEXT_OUTPUT, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolKind
+from flyball.orchestrate.mending import JSON_MENDED, decoded, mended_enums, mended_json
 from flyball.orchestrate.state import State
 from flyball.orchestrate.wrapped_schema import wrapped
 from flyball.tool.errors import ModelRetry
@@ -54,13 +55,13 @@ class Reader(Protocol):
 class OutputReader:
     """Reads a raw answer as the output type. Holds the type, and nothing of a run."""
 
-    __slots__ = ("_outer", "_repair", "_text", "_validate", "kind")
+    __slots__ = ("_outer", "_repair", "_schema", "_validate", "kind")
 
     def __init__(self, kind: Any, spec: OutputSpec) -> None:
         self.kind = kind
         self._outer = spec.outer_key
         self._repair = spec.repair
-        self._text = spec.mode is not OutputMode.TOOL
+        self._schema = spec.tools[0].parameters if spec.tools else spec.schema
         self._validate: Callable[[str], Any] | None = None
         if not (kind is str and spec.mode in (OutputMode.TEXT, OutputMode.GRAMMAR)):
             self._validate = validator_of(kind, spec.outer_key)
@@ -78,19 +79,35 @@ class OutputReader:
         try:
             value = validate(raw)
         except ValueError as error:
-            if not self._repair or not is_json_error(error):
+            if not self._repair:
                 raise ModelRetry(describe(error)) from None
-            from flyball.constraint.json_text import repair_json
+            value, repairs = self._mended(validate, raw, error)
+        return (value if self._outer is None else value[self._outer]), repairs
 
-            mended = repair_json(raw)
+    def _mended(
+        self, validate: Callable[[str], Any], raw: str, error: ValueError
+    ) -> tuple[Any, tuple[str, ...]]:
+        """What is nearly right, put right: broken JSON first, then members of enumerations."""
+        repairs: tuple[str, ...] = ()
+        if is_json_error(error):
+            mended = mended_json(raw)
             if mended is None:
                 raise ModelRetry(describe(error)) from None
+            raw, repairs = mended, (JSON_MENDED,)
             try:
-                value = validate(mended)
+                return validate(raw), repairs
             except ValueError as second:
-                raise ModelRetry(describe(second)) from None
-            repairs = ("json",)
-        return (value if self._outer is None else value[self._outer]), repairs
+                error = second
+        try:
+            value, changes = mended_enums(self._schema, decoded(raw))
+        except ValueError:  # what pydantic takes for JSON and nobody else does: NaN
+            changes = value = ()
+        if not changes:
+            raise ModelRetry(describe(error)) from None
+        try:
+            return validate(str(msgspec.json.encode(value), "utf-8")), (*repairs, *changes)
+        except ValueError as third:
+            raise ModelRetry(describe(third)) from None
 
     def written(self, value: Any) -> Any:
         """An output as JSON: as its type writes itself, or, if it is of another type by now, as it is."""

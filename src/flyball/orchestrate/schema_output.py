@@ -1,8 +1,9 @@
 """A JSON Schema as an agent's output, where no Python type says it: a request's contract, say, or a file's.
 
 The answer is a plain JSON value that follows the schema. Three looks, in this order: is it JSON (put right
-first, if that is allowed), is what was wrapped there, does it follow the schema. Nothing is ever fetched for
-a schema: one that points outside itself is refused.
+first, if that is allowed), is what was wrapped there, does it follow the schema (members of enumerations put
+right, if that is allowed and it does not). Nothing is ever fetched for a schema: one that points outside
+itself is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from flyball.constraint.validation import Violation, validator_of
@@ -23,6 +23,7 @@ from flyball.core.errors import (
     SchemaMalformed,
 )
 from flyball.core.spec import OutputSpec
+from flyball.orchestrate.mending import JSON_MENDED, decoded, mended_enums, mended_json
 from flyball.orchestrate.output import OutputReader, Reader
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
@@ -31,8 +32,9 @@ from flyball.tool.errors import ModelRetry
 class SchemaOutput(Struct, frozen=True):
     """A JSON Schema in the place of an output type. `Agent(output=some_dict)` is short for it.
 
-    `repair`: broken JSON is put right, if it can be. `retry`: the model is asked again for what is still
-    wrong; without it the first fault ends the run with a ConstraintFailure.
+    `repair`: broken JSON and misspelt members of enumerations are put right, if that can be. `retry`: the
+    model is asked again for what is still wrong; without it the first fault ends the run with a
+    ConstraintFailure.
     """
 
     schema: dict[str, Any]
@@ -96,18 +98,23 @@ class SchemaReader:
         """What an answer comes to. Never raises."""
         repairs: tuple[str, ...] = ()
         try:
-            value = _decoded(raw)
+            value = decoded(raw)
         except ValueError as error:
-            mended = _mended(raw) if self.output.repair else None
+            mended = mended_json(raw) if self.output.repair else None
             if mended is None:
                 return Look(faults=(Violation("", "json", f"it is no JSON ({error}): {_capped(raw, 100)}"),))
-            value, repairs = _decoded(mended), ("json",)
+            value, repairs = decoded(mended), (JSON_MENDED,)
         if self._outer is not None:
             if not _has(value, self._outer):
                 fault = Violation("", "required", f"it should be an object with the key {self._outer!r}")
                 return Look(value, repairs, (fault,))
             value = value[self._outer]
-        return Look(value, repairs, tuple(self._violations(value)))
+        faults = self._violations(value)
+        if faults and self.output.repair:
+            value, changes = mended_enums(self.output.schema, value)
+            if changes:
+                repairs, faults = (*repairs, *changes), self._violations(value)
+        return Look(value, repairs, tuple(faults))
 
 
 def as_output(given: Any) -> Any:
@@ -148,25 +155,8 @@ def failure_of(faults: Sequence[Violation]) -> ConstraintFailure:
     )
 
 
-def _decoded(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-
-
 def _has(value: Any, key: str) -> bool:
     return isinstance(value, dict) and key in value
-
-
-def _mended(raw: str) -> str | None:
-    from flyball.constraint.json_text import repair_json
-
-    try:
-        mended = repair_json(raw)
-        return None if mended is None else str(msgspec.json.encode(_decoded(mended)), "utf-8")
-    except (ValueError, RecursionError):
-        return None
 
 
 def _capped(text: str, limit: int) -> str:
