@@ -16,7 +16,13 @@ from typing_extensions import TypedDict
 
 from flyball import Agent, Limits, ModelRetry, RunContext, tool
 from flyball.core.encodable import as_text
-from flyball.core.errors import RuleFailed, SchemaMalformed, UnexpectedModelBehavior, UserError
+from flyball.core.errors import (
+    GrammarMalformed,
+    RuleFailed,
+    SchemaMalformed,
+    UnexpectedModelBehavior,
+    UserError,
+)
 from flyball.core.events import TurnSettled
 from flyball.core.messages import FinishReason, ResultKind, Retry, Role, Text, ToolCall
 from flyball.core.spec import OutputMode
@@ -157,11 +163,33 @@ async def test_text_held_to_a_grammar_can_be_validated(run: Runner) -> None:
 
 async def test_a_grammar_with_a_type_is_parsed(run: Runner) -> None:
     script = Script('{"name": "Rome"}')
-    agent = Agent(script, output=City, grammar="root ::= object")
+    agent = Agent(script, output=City, grammar=GRAMMAR)
     result = await run(agent, "go")
     assert agent.spec.output.mode is OutputMode.GRAMMAR
-    assert script.last.grammar == "root ::= object"
+    assert script.last.grammar == GRAMMAR
     assert result.output == City(name="Rome")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "code"),
+    [
+        ('answer ::= "yes"', "CONFIG_GRAMMAR_NO_ROOT"),
+        ("", "CONFIG_GRAMMAR_NO_ROOT"),
+        ("root ::= object", "CONFIG_GRAMMAR_MALFORMED"),
+        ("%llguidance {}", "CONFIG_GRAMMAR_MALFORMED"),
+    ],
+)
+def test_a_grammar_that_is_none_is_refused_where_the_agent_is_made(grammar: str, code: str) -> None:
+    with pytest.raises(GrammarMalformed) as caught:
+        Agent(Script(), grammar=grammar)
+    assert caught.value.code == code
+    with pytest.raises(GrammarMalformed):
+        Agent(Script()).clone(grammar=grammar)
+
+
+def test_a_grammar_is_text() -> None:
+    with pytest.raises(UserError, match="the text of a GBNF grammar, not 3"):
+        Agent(Script(), grammar=3)  # pyright: ignore[reportArgumentType, reportCallIssue] - that is the point
 
 
 def test_text_is_the_default_for_str_and_a_tool_for_the_rest() -> None:

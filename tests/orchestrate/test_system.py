@@ -16,6 +16,7 @@ from flyball.core.errors import (
     ContextExceeded,
     EngineError,
     FailureCategory,
+    GrammarWithoutRoot,
     JournalFailure,
 )
 from flyball.core.events import Event, Started
@@ -384,6 +385,18 @@ async def test_a_grammar_reaches_the_decoder() -> None:
     await System(engine).handle(asking(output=OutputContract(grammar=grammar)))
     await System(engine).handle(structured(grammar=grammar))
     assert [call.grammar for call in engine.calls] == [grammar, grammar]
+
+
+async def test_a_grammar_that_is_none_is_refused_before_anything_is_recorded() -> None:
+    engine, journal = ScriptedEngine("yes"), MemoryJournal()
+    system = System(engine, journal=journal)
+    response = await system.handle(asking(output=OutputContract(grammar='answer ::= "yes"')))
+    assert response.error is not None
+    assert response.error.code == "CONFIG_GRAMMAR_NO_ROOT"
+    assert not engine.calls
+    assert not await journal.loops()
+    with pytest.raises(GrammarWithoutRoot):
+        System(engine, grammar='answer ::= "yes"')
 
 
 async def test_an_agent_with_an_output_type_of_its_own() -> None:

@@ -60,6 +60,7 @@
     │   ├── SchemaMalformed             CONFIG_SCHEMA_MALFORMED
     │   ├── GrammarNotFound             CONFIG_GRAMMAR_NOT_FOUND
     │   ├── GrammarMalformed            CONFIG_GRAMMAR_MALFORMED
+    │   │   └── GrammarWithoutRoot          CONFIG_GRAMMAR_NO_ROOT
     │   ├── InvalidRequest              CONFIG_INVALID_REQUEST
     │   ├── LoopMismatch                CONFIG_LOOP_MISMATCH
     │   └── ModelRequestsForbidden      CONFIG_MODEL_REQUESTS_FORBIDDEN
@@ -551,6 +552,12 @@ class GrammarMalformed(ConfigurationFailure):
     """A text is no GBNF grammar: details `line` and `column`."""
 
     code = "CONFIG_GRAMMAR_MALFORMED"
+
+
+class GrammarWithoutRoot(GrammarMalformed):
+    """A grammar has no rule `root`, where every grammar begins: details `rules` has those that it has."""
+
+    code = "CONFIG_GRAMMAR_NO_ROOT"
 
 
 class InvalidRequest(ConfigurationFailure):

@@ -49,6 +49,7 @@ class AgentConfig(Struct, frozen=True):
         """A config from what a user passed, checked and brought into shape.
 
         Raises:
+            GrammarMalformed: the grammar is none.
             UserError: an option that does not exist or cannot be.
         """
         return AgentConfig().changed(**given)
@@ -57,6 +58,7 @@ class AgentConfig(Struct, frozen=True):
         """This config with changes.
 
         Raises:
+            GrammarMalformed: the grammar is none.
             UserError: an option that does not exist or cannot be.
         """
         known = AgentConfig.__struct_fields__
@@ -215,6 +217,23 @@ def _mode(given: Any) -> OutputMode | None:
         raise UserError(f"there is no output mode {given!r}; there are {modes}") from None
 
 
+def _grammar(given: Any) -> str | None:
+    """A grammar that can be used.
+
+    Raises:
+        GrammarMalformed: the text is none.
+        UserError: it is no text.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise UserError(f"grammar= takes the text of a GBNF grammar, not {given!r}")
+    from flyball.constraint.grammar import check_grammar
+
+    check_grammar(given)
+    return given
+
+
 def _end_strategy(given: Any) -> Any:
     if given not in ("early", "exhaustive"):
         raise UserError(f"end_strategy is 'early' or 'exhaustive', not {given!r}")
@@ -236,6 +255,7 @@ _SHAPE: dict[str, Any] = {
     "instructions": _instructions,
     "output_mode": _mode,
     "end_strategy": _end_strategy,
+    "grammar": _grammar,
     "validators": _functions("validators"),
     "deliveries": _functions("deliveries"),
 }

@@ -139,6 +139,41 @@ def test_a_file_that_is_no_schema(flyball: Flyball, content: str, told: str) -> 
     assert told in said.err
 
 
+def test_an_answer_that_follows_a_grammar(flyball: Flyball) -> None:
+    Path("yes.gbnf").write_text('root ::= "yes" | "no"')
+    assert flyball("ask", "Is it?", "-m", "scripted:echo", "--grammar", "yes.gbnf").code == 0
+    (turn,) = flyball("why", "--json").json["turns"]
+    assert turn["sent"]["grammar"] == 'root ::= "yes" | "no"'
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "told"),
+    [
+        (b'answer ::= "yes"', "CONFIG_GRAMMAR_NO_ROOT", "there is no rule 'root'"),
+        (b"root ::= (", "CONFIG_GRAMMAR_MALFORMED", "line 1, column 10: this '(' is not closed"),
+        (b"\xff\xfe", "CONFIG_GRAMMAR_MALFORMED", "it holds no text"),
+        (None, "CONFIG_GRAMMAR_NOT_FOUND", "there is no such file"),
+    ],
+    ids=["no root", "no grammar", "no text", "no file"],
+)
+def test_a_file_that_is_no_grammar(flyball: Flyball, content: bytes | None, code: str, told: str) -> None:
+    if content is not None:
+        Path("yes.gbnf").write_bytes(content)
+    said = flyball("ask", "Is it?", "-m", "test", "--grammar", "yes.gbnf")
+    assert (said.code, said.out) == (3, "")
+    assert said.err.startswith(f"flyball: {code}: --grammar yes.gbnf: ")
+    assert told in said.err
+    assert len(said.err.splitlines()) == 1
+    assert flyball("runs").out.strip() in ("", "no runs yet"), "nothing is recorded of it"
+
+
+def test_a_grammar_that_cannot_be_read(flyball: Flyball) -> None:
+    Path("folder").mkdir()
+    said = flyball("ask", "Is it?", "-m", "test", "--grammar", "folder")
+    assert (said.code, said.out) == (2, "")
+    assert "--grammar folder: it cannot be read: Is a directory" in said.err
+
+
 # What goes wrong
 
 

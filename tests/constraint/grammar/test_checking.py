@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flyball.constraint.grammar import check_grammar, schema_grammar
-from flyball.core.errors import GrammarMalformed
+from flyball.core.errors import GrammarMalformed, GrammarWithoutRoot
 from tests.constraint.grammar.real_tools import TOOLS
 
 GOOD = {
@@ -62,7 +62,15 @@ def test_bad(name: str) -> None:
     with pytest.raises(GrammarMalformed, match=says) as caught:
         check_grammar(text)
     assert (caught.value.details["line"], caught.value.details["column"]) == (line, column), str(caught.value)
-    assert caught.value.code == "CONFIG_GRAMMAR_MALFORMED"
+    assert caught.value.code == ("CONFIG_GRAMMAR_NO_ROOT" if "root" in says else "CONFIG_GRAMMAR_MALFORMED")
+
+
+def test_a_grammar_without_a_root_says_which_rules_it_has() -> None:
+    with pytest.raises(GrammarWithoutRoot, match=r"no rule 'root'.*\(its rules: answer, no\)") as caught:
+        check_grammar('answer ::= "yes" | no\nno ::= "no"')
+    assert caught.value.details["rules"] == ["answer", "no"]
+    with pytest.raises(GrammarWithoutRoot, match=r"\(its rules: none\)"):
+        check_grammar("# nothing\n")
 
 
 @pytest.mark.parametrize("name", TOOLS)

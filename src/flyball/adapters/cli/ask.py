@@ -21,6 +21,7 @@ def ask(
     *words: str,
     system: Annotated[str, Parameter(name=["--system", "-s"])] = "",
     schema: Path | None = None,
+    grammar: Path | None = None,
     temperature: float | None = None,
     max_tokens: int | None = None,
     deadline: Annotated[float, Parameter(show_default=True)] = DEADLINE,
@@ -35,13 +36,14 @@ def ask(
         words: The prompt.
         system: Instructions for the model.
         schema: A file with a JSON Schema that the answer must follow.
+        grammar: A file with a grammar (GBNF) that the decoder is held to, where the engine can.
         temperature: How freely the model chooses its words.
         max_tokens: How many tokens an answer may have.
         deadline: Seconds for the whole run; 0 for no limit.
         driven: Options of commands that drive a run.
         shared: Options of all commands.
     """
-    from flyball.adapters.cli.loading import schema_of
+    from flyball.adapters.cli.loading import grammar_of, schema_of
     from flyball.adapters.cli.origin import Origin
     from flyball.adapters.cli.prompting import prompt_of
     from flyball.core.messages import user
@@ -52,7 +54,12 @@ def ask(
     origin = Origin().changed(driven, default_model())
     fields: dict[str, Any] = {}
     if schema is not None:
-        fields = {"mode": Mode.STRUCTURED, "output": OutputContract(schema_of(schema))}
+        fields["mode"] = Mode.STRUCTURED
+    if schema is not None or grammar is not None:
+        fields["output"] = OutputContract(
+            schema=None if schema is None else schema_of(schema),
+            grammar=None if grammar is None else grammar_of(grammar),
+        )
     hints = ExecutionHints(max_tokens=max_tokens, timeout=seconds(deadline), temperature=temperature)
     options = {**origin.options(), "instructions": system}
     request = SystemRequest(
@@ -76,7 +83,7 @@ async def _ask(
         return await respond(
             system.stream(request, loop_id=loop_id),
             as_json=shared.json,
-            streams=request.output is None and not origin.output,
+            streams=not origin.output and (request.output is None or request.output.schema is None),
             tools=bool(origin.tools),
             quiet=driven.quiet,
         )

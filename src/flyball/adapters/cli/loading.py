@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import msgspec
 
-from flyball.core.errors import SchemaMalformed, UserError
+from flyball.constraint.grammar import check_grammar
+from flyball.core.errors import GrammarMalformed, GrammarNotFound, SchemaMalformed, UserError
 from flyball.core.schema import check_schema
 from flyball.tool.protocol import Tool
 from flyball.tool.toolset import Toolset
@@ -72,6 +73,29 @@ def schema_of(file: Path) -> dict[str, Any]:
     except SchemaMalformed as error:
         raise SchemaMalformed(f"--schema {file}: {error.message}", path=str(file)) from error
     return schema
+
+
+def grammar_of(file: Path) -> str:
+    """The GBNF grammar that a file holds.
+
+    Raises:
+        GrammarNotFound: the file is not there.
+        UserError: it cannot be read.
+        GrammarMalformed: it holds none.
+    """
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError as error:
+        raise GrammarNotFound(f"--grammar {file}: there is no such file", path=str(file)) from error
+    except OSError as error:
+        raise UserError(f"--grammar {file}: it cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise GrammarMalformed(f"--grammar {file}: it holds no text: {error}", path=str(file)) from error
+    try:
+        check_grammar(text)
+    except GrammarMalformed as error:
+        raise type(error)(f"--grammar {file}: {error.message}", **error.details, path=str(file)) from error
+    return text
 
 
 def _module_of(reference: str, option: str) -> tuple[ModuleType, str]:

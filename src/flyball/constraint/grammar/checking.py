@@ -9,7 +9,7 @@ import re
 
 from msgspec import Struct
 
-from flyball.core.errors import GrammarMalformed
+from flyball.core.errors import GrammarMalformed, GrammarWithoutRoot
 
 MOST_TIMES = 2_000
 """The largest count: llama.cpp refuses a larger one at the lower end, and forgets it at the upper."""
@@ -34,7 +34,8 @@ def check_grammar(text: str) -> None:
     """Check that a text is a GBNF grammar with a rule `root`, all rules defined and none left-recursive.
 
     Raises:
-        GrammarMalformed: it is not: details `line` and `column` (from 1), the message says what is wrong
+        GrammarWithoutRoot: it has no rule `root`.
+        GrammarMalformed: it is none: details `line` and `column` (from 1), the message says what is wrong
         there.
     """
     reader = _Reader(text)
@@ -43,7 +44,14 @@ def check_grammar(text: str) -> None:
         if name not in reader.rules:
             raise reader.wrong(f"the rule {name!r} is not defined", at)
     if "root" not in reader.rules:
-        raise reader.wrong("there is no rule 'root', where a grammar begins: name one so", 0)
+        rules = list(reader.rules)
+        raise GrammarWithoutRoot(
+            "line 1, column 1: there is no rule 'root', where a grammar begins (its rules: "
+            f"{', '.join(rules[:8]) or 'none'}): name one so",
+            line=1,
+            column=1,
+            rules=rules,
+        )
     _check_recursion(reader)
 
 

@@ -102,12 +102,17 @@ class OutputContract(Struct, frozen=True, omit_defaults=True):
 
         Raises:
             SchemaMalformed: the schema is no JSON Schema.
+            GrammarMalformed: the grammar is none.
         """
         if self.schema is not None:
             try:
                 check_schema(self.schema)
             except SchemaMalformed as error:
                 raise SchemaMalformed(f"output.{error.message}", field="output.schema") from error
+        if self.grammar:
+            from flyball.constraint.grammar import check_grammar
+
+            check_grammar(self.grammar)
         return self
 
     def to_json(self) -> dict[str, JSON]:
@@ -165,6 +170,7 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
             InvalidRequest: a field is missing, of the wrong type, or contradicts another; `field` names it.
             SchemaRequired: the mode needs a schema and there is none.
             SchemaMalformed: the schema is no JSON Schema.
+            GrammarMalformed: the grammar is none.
         """
         self.hints.check()
         request = _typed(self)
