@@ -18,7 +18,8 @@ class Engine(Protocol):
     changed. `flyball.testing.conformance.EngineConformance` checks an implementation.
 
     An engine may have an attribute `profile` (a `flyball.inference.profile.Profile`) that says what its model
-    can do. One that speaks to a real model asks `check_model_requests_allowed` before each call.
+    can do, and be a `flyball.inference.rendered.Renders` if it puts requests into words of its own. One that
+    speaks to a real model asks `check_model_requests_allowed` before each call.
     """
 
     async def infer(self, request: Request) -> Result:

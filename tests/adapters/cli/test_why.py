@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from flyball import Agent, Limits, MemoryJournal, ModelRetry, RunContext, tool
 from flyball.adapters.cli.explaining import Explanation, explain
+from flyball.adapters.cli.rendering import with_prompts
 from flyball.adapters.cli.why import print_explanation
 from flyball.core.errors import EngineError, FlyballError
 from flyball.core.events import Delivered, Event
@@ -37,6 +39,7 @@ async def burn(city: str) -> str:
 async def explained(engine: ScriptedEngine, prompt: Any = "Rome?", **options: Any) -> Explanation:
     """A run's explanation, whose requests are the very ones that the engine got."""
     journal, run = MemoryJournal(), options.pop("run", {})
+    prompt = options.pop("prompt", prompt)
     try:
         await Agent(engine, **options).run(prompt, journal=journal, loop_id="loop", **run)
     except FlyballError:
@@ -196,6 +199,97 @@ async def test_deliveries_and_refusals_are_told() -> None:
     events: list[Event] = await journal.read("loop")
     assert any(isinstance(event, Delivered) and event.error is not None for event in events)
     assert any("nobody at home" in text for text in explain(events).turns[0].decided)
+
+
+# What the engine made of it
+
+
+async def retold(answer: Any, model: str = "local", **options: Any) -> Explanation:
+    """A run's explanation as if that model had answered."""
+    return await with_prompts(replace(await explained(ScriptedEngine(answer), **options), model=model))
+
+
+CHOSEN = replace(assistant("It rains."), extra={"choice": "none"})
+
+
+async def test_what_the_model_itself_was_given_is_told_from_the_record(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = await retold(CHOSEN, tools=[weather], instructions="Be brief.")
+    question, turn = told.turns[0].prompts
+    assert (question.answer, told.note, told.turns[0].note) == ("none", "", "")
+    assert turn.messages == (
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Rome?"},
+    )
+    print_explanation(told)
+    shown = capsys.readouterr().out
+    assert "which tools does the turn need?" in shown
+    assert "it said: none" in shown
+    assert "- weather: The weather in a city." in shown
+    assert "messages more (--full shows them)" in shown
+    assert "tool on offer" not in shown, "the request itself is left to --full"
+    print_explanation(told, full=True)
+    full = capsys.readouterr().out
+    assert "--full" not in full
+    assert "Please the weather in a city." in full
+    assert "tool on offer: weather" in full
+
+
+async def test_a_long_grammar_is_folded(capsys: pytest.CaptureFixture[str]) -> None:
+    output = {"properties": {name: {"type": "number"} for name in "abcdef"}, "required": ["a"]}
+    told = await retold('{"a": 1}', output=output, output_mode="native")
+    (prompt,) = told.turns[0].prompts
+    assert prompt.grammar is not None
+    print_explanation(told)
+    assert f"{len(prompt.grammar)} characters in all (--full shows them)" in capsys.readouterr().out
+    print_explanation(told, full=True)
+    assert prompt.grammar.splitlines()[-1] in capsys.readouterr().out
+
+
+async def test_where_the_choice_is_not_recorded_only_the_question_is_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = await retold(EngineError("gone"), tools=[weather])
+    assert len(told.turns[0].prompts) == 1
+    print_explanation(told)
+    assert "what it said is not recorded, and what it was given next hangs on that" in capsys.readouterr().out
+
+
+async def test_what_could_not_be_put_to_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    told = await retold(EngineError("no"), prompt=(Text("What is this?"), Image("https://x/y.png")))
+    assert told.turns[0].note.startswith("it could not be put to the model: CONFIG_USAGE: ")
+    print_explanation(told)
+    shown = capsys.readouterr().out
+    assert "it could not be put to the model" in shown
+    assert "[image https://x/y.png]" in shown
+
+
+@pytest.mark.parametrize(
+    ("model", "code"),
+    [
+        ("gone-for-ever", "CONFIG_UNKNOWN_MODEL"),
+        ("anthropic:claude", "CONFIG_MISSING_EXTRA"),
+        ("local:nowhere.gguf", "CONFIG_UNKNOWN_MODEL"),
+    ],
+)
+async def test_an_engine_that_is_not_here_is_a_line_and_the_messages_are_shown(
+    capsys: pytest.CaptureFixture[str], model: str, code: str
+) -> None:
+    told = await retold("Hello.", model)
+    assert told.note.startswith(
+        f"what the engine made of these messages cannot be told on this machine: {code}"
+    )
+    assert told.turns[0].prompts == ()
+    print_explanation(told)
+    shown = capsys.readouterr().out
+    assert code in shown
+    assert "Rome?" in shown
+
+
+async def test_an_engine_that_takes_messages_as_they_are_has_nothing_to_add() -> None:
+    told = await retold("Hello.", "test")
+    assert (told.note, told.turns[0].prompts) == ("", ())
 
 
 # The command

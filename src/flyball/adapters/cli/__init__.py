@@ -8,7 +8,7 @@
     running                            the event loop, Ctrl-C and SIGTERM
     screen answering approving         what a terminal shows; an answer as it comes; a person's yes or no
     prompting loading origin naming    the prompt, modules, what a run was begun with, run ids
-    timeline explaining                a run's course, drawn; a run's turns, explained
+    timeline explaining rendering      a run's course, drawn; its turns, explained; what engines made of them
 
 Rules:
 - stdout is for the answer (with `--json` one document and nothing else), stderr for whatever is about it;

@@ -11,6 +11,7 @@ from flyball.adapters.cli.driven import Driven, default_model
 from flyball.adapters.cli.explaining import Explanation, explain
 from flyball.adapters.cli.naming import find_run
 from flyball.adapters.cli.origin import Origin, origin_of
+from flyball.adapters.cli.rendering import with_prompts
 from flyball.adapters.cli.serving import leaving, serving
 from flyball.adapters.cli.shared import Shared
 from flyball.core.errors import UserError
@@ -110,7 +111,7 @@ class Conversation:
         if not self.last_run:
             raise UserError("nothing was answered yet")
         events, _ = await load(self._journal, self.last_run)
-        return explain(events)
+        return await with_prompts(explain(events))
 
     def forget(self) -> None:
         """Begin anew: nothing was said."""

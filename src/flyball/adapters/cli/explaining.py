@@ -35,6 +35,7 @@ from flyball.core.events import (
     Verdict,
 )
 from flyball.core.messages import Message, Retry
+from flyball.inference.rendered import Prompt
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.lifecycle import phase_of, stage_of
 from flyball.orchestrate.machine import effect_id, fold
@@ -47,7 +48,11 @@ _REFUSED = "the check refused the answer"
 
 
 class Turn(Struct, frozen=True):
-    """One model call. `sent` is the request; without `answer` and `error` nothing was recorded of its end."""
+    """One model call. `sent` is the request; without `answer` and `error` nothing was recorded of its end.
+
+    `prompts` is what the engine made of the request, where it puts that into words of its own (see
+    `rendering`); `note` says why that cannot be told.
+    """
 
     number: int
     attempt: int
@@ -58,6 +63,8 @@ class Turn(Struct, frozen=True):
     duration: float = 0.0
     tools: tuple[ToolCallRecord, ...] = ()
     decided: tuple[str, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    note: str = ""
 
 
 class Next(Struct, frozen=True):
@@ -81,6 +88,8 @@ class Explanation(Struct, frozen=True):
     error: SystemError | None = None
     before: tuple[str, ...] = ()
     """What was decided before the first turn."""
+    note: str = ""
+    """Why it cannot be told what the engine made of the requests, if it cannot."""
 
 
 class _Open(Struct):

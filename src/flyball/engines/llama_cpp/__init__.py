@@ -18,7 +18,8 @@ Rules kept here:
 
 `engine` is the seam, `host` keeps a child running, `process` is one child's life, `child` runs inside it;
 `codec` translates, `sharing` lets several users have one child, `locating` finds the model's file. How tools
-become text and a grammar is said by a protocol of `flyball.constraint.protocol`.
+become text and a grammar is said by a protocol of `flyball.constraint.protocol`; `retelling` says it again of
+a recorded call.
 """
 
 from __future__ import annotations
