@@ -13,7 +13,8 @@ Rules kept here:
 - pulling blocks; who must not block calls it in a thread.
 
 `model` and `catalogue` say what there is, `reference` reads what a user wrote, `folder` and `record` keep
-files, `sources` fetches them, `gguf` reads their headers, and `pulling` puts it together.
+files, `sources` fetches them, `gguf` reads their headers, and `pulling` puts it together; `standing_in` has
+what answers where no model is named.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from flyball.models.folder import models_folder
 from flyball.models.model import HuggingFace, Model, Wheels
 from flyball.models.pulling import Progress, cached, installed, pull, remove
 from flyball.models.record import Record
+from flyball.models.standing_in import Unnamed, pull_unnamed
 
 __all__ = [
     "BETTER",
@@ -32,6 +34,7 @@ __all__ = [
     "Model",
     "Progress",
     "Record",
+    "Unnamed",
     "Wheels",
     "cached",
     "catalogue",
@@ -39,5 +42,6 @@ __all__ = [
     "installed",
     "models_folder",
     "pull",
+    "pull_unnamed",
     "remove",
 ]

@@ -14,7 +14,7 @@ import pytest
 from flyball import models
 from flyball.adapters.cli import fetching
 from flyball.core.errors import ModelDownloadFailed
-from flyball.models import DEFAULT, SMALL, Model, models_folder
+from flyball.models import DEFAULT, SMALL, Model, models_folder, standing_in
 from tests.adapters.cli.conftest import Flyball
 from tests.adapters.cli.terminal import OnTerminal
 
@@ -51,6 +51,7 @@ def pulled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return file
 
     monkeypatch.setattr(models, "pull", pull)
+    monkeypatch.setattr(standing_in, "pull", pull)
     return asked
 
 
@@ -103,7 +104,7 @@ async def test_the_smallest_takes_the_place_of_the_default(
     home: Path, pulled: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await fetching.fetched("local") == f"local:{SMALL.name}"
-    assert f"Using {SMALL.name}, which is smaller" in capsys.readouterr().err
+    assert f"so {SMALL.name} answers, which is smaller" in capsys.readouterr().err
     with pytest.raises(ModelDownloadFailed):
         await fetching.fetched(f"local:{DEFAULT.name}")
     assert await fetching.fetched(f"local:{SMALL.name}") == f"local:{SMALL.name}"
@@ -117,6 +118,7 @@ async def test_what_is_there_is_not_fetched(
         return Path("here") if model is SMALL or model == "mine" else None
 
     monkeypatch.setattr(models, "cached", cached)
+    monkeypatch.setattr(standing_in, "cached", cached)
     assert await fetching.fetched("local:mine") == "local:mine"
     assert await fetching.fetched("test") == "test"
     assert await fetching.fetched("local") == f"local:{SMALL.name}"

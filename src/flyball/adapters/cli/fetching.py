@@ -6,23 +6,23 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from flyball.adapters.cli.screen import err
-from flyball.core.errors import ModelDownloadFailed
 from flyball.inference.model_string import parse_model
 from flyball.inference.registry import DEFAULT as REGISTRY
 
 if TYPE_CHECKING:
-    from flyball.models import Model
+    from flyball.models import Progress
 
+T = TypeVar("T")
 LOCAL = "local"
 
 
 async def fetched(model: str) -> str:
     """A model string whose file is on this disk; any other than the embedded engine's as it is.
 
-    Where the default cannot be had, the smallest model takes its place, and a line says so.
+    Where the default cannot be had, the small model takes its place, and a line says so.
 
     Raises:
         UnknownModel: the string cannot be read, or there is no such model.
@@ -31,31 +31,33 @@ async def fetched(model: str) -> str:
     ref = parse_model(model, REGISTRY.providers)
     if ref.provider != LOCAL:
         return model
-    from flyball.models import DEFAULT, SMALL, cached
+    from flyball import models
 
-    wanted: Model | str = ref.name or DEFAULT
-    if cached(wanted) is not None:
+    if models.cached(ref.name or models.DEFAULT) is not None:
         return model
-    try:
-        await fetch(wanted)
-    except ModelDownloadFailed as error:
-        if ref.name:
-            raise
-        err().print(f"{error.message}. Using {SMALL.name}, which is smaller", style="yellow")
-        if cached(SMALL) is None:
-            await fetch(SMALL)
-        return f"{LOCAL}:{SMALL.name}"
-    return model
+    if ref.name:
+        await fetch(ref.name)
+        return model
+    unnamed = await _shown(lambda progress: models.pull_unnamed(progress=progress))
+    if not unnamed.warning:
+        return model
+    err().print(unnamed.warning, style="yellow", soft_wrap=True)
+    return f"{LOCAL}:{unnamed.model.name}"
 
 
-async def fetch(wanted: Model | str) -> Path:
+async def fetch(wanted: str) -> Path:
     """Pull a model's file, with a progress bar on a terminal. Cancelling ends the download.
 
     Raises:
         UnknownModel, ModelDownloadFailed, ModelStorageFailed, ...: see `flyball.models.pull`.
     """
-    from flyball.models import pull
+    from flyball import models
 
+    return await _shown(lambda progress: models.pull(wanted, progress=progress))
+
+
+async def _shown(pull: Callable[[Progress], T]) -> T:
+    """What a function pulls, in a thread, with a bar that shows how far it is."""
     stop = threading.Event()
     with _Bar() as bar:
 
@@ -64,7 +66,7 @@ async def fetch(wanted: Model | str) -> Path:
                 raise InterruptedError("the download was cancelled")
             bar.tell(done, total, what)
 
-        pulling = asyncio.ensure_future(asyncio.to_thread(pull, wanted, progress=progress))
+        pulling = asyncio.ensure_future(asyncio.to_thread(pull, progress))
         try:
             return await asyncio.shield(pulling)
         except asyncio.CancelledError:

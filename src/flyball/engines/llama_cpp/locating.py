@@ -6,9 +6,8 @@ import logging
 import time
 from pathlib import Path
 
-from flyball.core.errors import ModelDownloadFailed
 from flyball.engines.llama_cpp.options import Located
-from flyball.models import DEFAULT, SMALL, Model, Progress, cached, pull
+from flyball.models import DEFAULT, Model, Progress, cached, pull, pull_unnamed
 from flyball.models.gguf import read_header
 from flyball.models.reference import read_reference
 
@@ -40,19 +39,10 @@ def locate(model: str | Model | Path) -> Located:
     """
     if model != "":
         return _fetched(_read(model))
-    try:
-        return _fetched(DEFAULT)
-    except ModelDownloadFailed as failure:
-        try:
-            small = _fetched(SMALL)
-        except ModelDownloadFailed:
-            raise failure from None
-        _LOG.warning(
-            "the default model cannot be had, so %s answers, which cannot choose tools: %s",
-            SMALL.name,
-            failure,
-        )
-        return small
+    unnamed = pull_unnamed(progress=_progress or _Logged(DEFAULT))
+    if unnamed.warning:
+        _LOG.warning("%s", unnamed.warning)
+    return _located(unnamed.path, unnamed.model)
 
 
 def named(model: str | Model | Path) -> tuple[str, int]:
@@ -71,7 +61,10 @@ def _fetched(model: Model | Path) -> Located:
     if isinstance(model, Path):
         header = read_header(model)
         return Located(model, model.stem, header.context_length)
-    path = cached(model) or pull(model, progress=_progress or _Logged(model))
+    return _located(cached(model) or pull(model, progress=_progress or _Logged(model)), model)
+
+
+def _located(path: Path, model: Model) -> Located:
     return Located(path, model.name, model.context_window or read_header(path).context_length)
 
 
@@ -79,10 +72,14 @@ class _Logged:
     """Tells the log how far it is, now and then."""
 
     def __init__(self, model: Model) -> None:
-        self._last = time.monotonic()
-        _LOG.warning("%s is not on this disk yet and is fetched (%d MB)", model.name, model.size // 1_000_000)
+        self._model = model
+        self._last: float | None = None
 
     def __call__(self, done: int, total: int, what: str) -> None:
+        if self._last is None:
+            self._last = time.monotonic()
+            name, size = self._model.name, self._model.size // 1_000_000
+            _LOG.warning("%s is not on this disk yet and is fetched (%d MB)", name, size)
         if time.monotonic() - self._last >= _EVERY:
             self._last = time.monotonic()
             _LOG.warning("%s, %d of %d MB", what, done // 1_000_000, total // 1_000_000)
