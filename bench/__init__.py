@@ -4,10 +4,12 @@
     flyball_peer        flyball on the workloads
     rows                what is measured, each with its budget
     command, table      the command, the fresh processes it starts, and what it prints
+    asking              what a framework is asked for, and what must come of it
     figures, timing     CPU time of several things, taken in turns
     proof               that the work was really done, proven from the journal
     runs                the workloads W1 to W6
-    memory, storage, growth, startup      the other rows
+    memory, peak, storage, growth, startup      the other rows
+    peers               flyball beside other frameworks, each in an environment of its own
 
 The copies are imported by bare names, so this folder is on the path; what is measured is this checkout.
 """

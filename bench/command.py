@@ -115,7 +115,7 @@ def outcome_of(row: Row, said: dict[str, Any]) -> Outcome:
 
 
 def _measure_here(name: str, effort: Effort) -> dict[str, Any]:
-    from bench.proof import Void
+    from bench.asking import Void
 
     (row,) = [row for row in ROWS if row.name == name]
     module, function = row.where.split(":")

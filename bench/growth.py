@@ -6,10 +6,11 @@ base, and both are flyball's.
 
 from __future__ import annotations
 
+from bench.asking import Void, calls_made, check_calls
 from bench.figures import Figures
 from bench.flyball_peer import UNLIMITED, Peer
-from bench.proof import Expected, Void, prove
-from bench.runs import calls_made, check_calls, events_of_run, tool_proof
+from bench.proof import Expected, prove
+from bench.runs import events_of_run, tool_proof
 from bench.timing import Effort, in_turns
 from flyball.core.codec import encode_event
 

@@ -11,25 +11,21 @@ import asyncio
 import gc
 import subprocess
 import sys
-import tracemalloc
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import floor
 import workloads as c
 
 from bench import ROOT, flyball_peer
+from bench.asking import CROWD_TURNS, WORKLOADS, check_answer
 from bench.figures import Figures
+from bench.peak import resident_peak, traced_peak
 from bench.proof import prove
-from bench.runs import CROWD_TURNS, WORKLOADS, check_answer
+from bench.runs import PROOFS
 from bench.timing import Effort
 
 Name: TypeAlias = Literal["floor", "flyball"]
 Way: TypeAlias = Literal["traced", "resident"]
-
-_STATUS = Path("/proc/self/status")
-_CLEAR = Path("/proc/self/clear_refs")
 
 
 async def traced(effort: Effort) -> Figures:
@@ -64,46 +60,12 @@ async def growth(name: Name, way: Way) -> int:
     for _ in range(10):
         await peer.tools()
     gc.collect()
-    peak = _traced_peak() if way == "traced" else _resident_peak()
+    peak = traced_peak() if way == "traced" else resident_peak()
     await check_answer(workload.ask(peer), workload, workload.seen)
     grown = peak()
     if name == "flyball":
-        await prove(peer.result, workload.proof)
+        await prove(peer.result, PROOFS["W5"])
     return grown
-
-
-def _traced_peak() -> Callable[[], int]:
-    tracemalloc.start()
-    before, _ = tracemalloc.get_traced_memory()
-
-    def peak() -> int:
-        _, highest = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return highest - before
-
-    return peak
-
-
-def _resident_peak() -> Callable[[], int]:
-    try:
-        _CLEAR.write_text("5")  # the peak begins anew
-    except OSError:
-        pass  # it then counts from the process's own peak, which importing has hardly passed
-    before = _resident("VmRSS") if _STATUS.exists() else _peak_so_far()
-    return lambda: (_resident("VmHWM") if _STATUS.exists() else _peak_so_far()) - before
-
-
-def _resident(field: str) -> int:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(f"{_STATUS} has no {field}")
-
-
-def _peak_so_far() -> int:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bench.asking import Void
 from flyball import FlyballError, RunResult
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.events import Event
@@ -18,10 +19,6 @@ from flyball.orchestrate.machine import fold
 from flyball.orchestrate.output import OutputReader
 from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.state import State
-
-
-class Void(Exception):
-    """A measurement does not count; the message says why."""
 
 
 class Expected(NamedTuple):

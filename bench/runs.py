@@ -6,43 +6,18 @@ the timed calls make it, and flyball's last run is proven from its journal.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import floor
 import workloads as c
 
 from bench import flyball_peer
+from bench.asking import CROWD_TURNS, WORKLOADS, calls_made, check_answer, check_calls
 from bench.figures import Figures
-from bench.proof import Expected, Void, prove, prove_same
-from bench.timing import Call, Effort, in_turns
-
-CROWD = 1000
-"""How many runs of W5 are in flight together."""
-CROWD_TURNS = 3
-
-Ask: TypeAlias = Callable[[Any], Call]
-"""Gives what is called to have a peer do the workload once."""
-
-
-class Workload(NamedTuple):
-    """One workload: how a peer is asked for it, and what must come of it.
-
-    `turns` is how many tool turns the model asks for; `runs` how many runs one call makes; `seen` how many
-    messages the model is given last (the floor's model does not always say, `floor_says`).
-    """
-
-    ask: Ask
-    answer: object
-    proof: Expected
-    turns: int = 0
-    runs: int = 1
-    seen: int = 2
-    ask_floor: Ask | None = None
-    floor_says: bool = True
+from bench.proof import Expected, prove, prove_same
+from bench.timing import Effort, in_turns
 
 
 def events_of_run(turns: int = 0) -> Mapping[str, int]:
@@ -55,45 +30,20 @@ def tool_proof(turns: int) -> Expected:
     return Expected(c.ANSWER, events_of_run(turns), tuple(range(1, turns + 1)))
 
 
-def crowd(peer: Any) -> Call:
-    """Many runs at once."""
+_TYPED = Expected(c.REPORT, {**events_of_run(), "TurnSettled": 1}, kind=c.Report)
+_TEN = tool_proof(c.TURNS)
 
-    async def together() -> list[str]:
-        return await asyncio.gather(*[peer.tools() for _ in range(CROWD)])
-
-    return together
-
-
-def long_conversation(peer: Any) -> Call:
-    """One reply after many messages, which are made once."""
-    return partial(peer.history, peer.prior())
-
-
-def calls_made() -> int:
-    """How often the tool has run."""
-    return c.calls  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-
-
-_TYPED = Workload(
-    attrgetter("structured"),
-    c.REPORT,
-    Expected(c.REPORT, {**events_of_run(), "TurnSettled": 1}, kind=c.Report),
-    floor_says=False,
-)
-_TEN = Workload(attrgetter("tools"), c.ANSWER, tool_proof(c.TURNS), c.TURNS, seen=2 + 2 * c.TURNS)
-
-WORKLOADS: Mapping[str, Workload] = {
-    "W1": Workload(attrgetter("text"), c.ANSWER, tool_proof(0)),
+PROOFS: Mapping[str, Expected] = {
+    "W1": tool_proof(0),
     "W2": _TEN,
-    "W2t": _TEN._replace(ask=attrgetter("tools_timeout"), ask_floor=attrgetter("tools")),
+    "W2t": _TEN,
     "W3": _TYPED,
-    "W3t": _TYPED._replace(ask=attrgetter("structured_by_tool"), ask_floor=attrgetter("structured")),
-    "W4": Workload(attrgetter("stream"), c.N_DELTAS, Expected(c.STREAMED, events_of_run()), floor_says=False),
-    "W5": Workload(
-        crowd, [c.ANSWER] * CROWD, tool_proof(CROWD_TURNS), CROWD_TURNS, CROWD, 2 + 2 * CROWD_TURNS
-    ),
-    "W6": Workload(long_conversation, c.ANSWER, tool_proof(0), seen=2 + c.N_HISTORY),
+    "W3t": _TYPED,
+    "W4": Expected(c.STREAMED, events_of_run()),
+    "W5": tool_proof(CROWD_TURNS),
+    "W6": tool_proof(0),
 }
+"""What a run of each workload must have left in flyball's journal."""
 
 
 async def measure(name: str, effort: Effort) -> Figures:
@@ -114,38 +64,22 @@ async def measure(name: str, effort: Effort) -> Figures:
         effort = effort.a_share(6)
     times = await in_turns(subjects, effort)
     check_calls(calls_made() - before, sum(timed.calls for timed in times) * workload.runs * workload.turns)
-    await prove(peer.result, workload.proof)
-    if name == "W4":
-        await check_stream(peer)
+    await prove_last(peer, name)
     return Figures(times[0].ns, times[1].ns)
 
 
 w1, w2, w2t, w3, w3t, w4, w5, w6 = [partial(measure, name) for name in WORKLOADS]
 
 
-async def check_answer(call: Call, workload: Workload, seen: int) -> None:
-    """Do the workload once, and look at what came of it.
+async def prove_last(peer: flyball_peer.Peer, name: str) -> None:
+    """Prove the peer's last run of a workload from its journal.
 
     Raises:
-        Void: another answer, other tool calls, or another number of messages than expected.
+        Void: it cannot be proven.
     """
-    before, c.seen = calls_made(), 0
-    answer = await call()
-    if answer != workload.answer:
-        raise Void(f"the answer is {answer!r:.200}, not {workload.answer!r:.200}")
-    check_calls(calls_made() - before, workload.runs * workload.turns)
-    if c.seen != seen:
-        raise Void(f"the model was given {c.seen} messages, not {seen}")
-
-
-def check_calls(made: int, wanted: int) -> None:
-    """Compare how often the tool ran.
-
-    Raises:
-        Void: not as often as it must.
-    """
-    if made != wanted:
-        raise Void(f"the tool ran {made} times, not {wanted}")
+    await prove(peer.result, PROOFS[name])
+    if name == "W4":
+        await check_stream(peer)
 
 
 async def check_stream(peer: flyball_peer.Peer) -> None:

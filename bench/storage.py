@@ -19,9 +19,10 @@ from typing import Literal
 
 import workloads as c
 
+from bench.asking import Void
 from bench.figures import Figures
 from bench.flyball_peer import Peer
-from bench.proof import Void, prove
+from bench.proof import prove
 from bench.runs import tool_proof
 from bench.timing import Effort, in_turns
 from flyball.core.codec import encode_event

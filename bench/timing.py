@@ -43,19 +43,18 @@ async def in_turns(subjects: Sequence[Call], effort: Effort, clock: Clock = proc
     batches: list[int] = []
     calls: list[int] = []
     for subject in subjects:
-        size, made = await _batch_size(subject, effort.sample_ns, clock)
+        size, made = await batch_size(subject, effort.sample_ns, clock)
         batches.append(size)
         calls.append(made)
     lowest = [math.inf] * len(subjects)
     for _ in range(effort.rounds):
         for n, subject in enumerate(subjects):
-            samples = [await _sample(subject, batches[n], clock) for _ in range(effort.samples)]
-            lowest[n] = min(lowest[n], median(samples))
+            lowest[n] = min(lowest[n], await one_round(subject, batches[n], effort.samples, clock))
             calls[n] += effort.samples * batches[n]
     return [Timed(ns, made) for ns, made in zip(lowest, calls, strict=True)]
 
 
-async def _batch_size(subject: Call, sample_ns: int, clock: Clock) -> tuple[int, int]:
+async def batch_size(subject: Call, sample_ns: int, clock: Clock = process_time_ns) -> tuple[int, int]:
     """How many calls make a sample long enough, and how many it took to find that out."""
     size, made = 1, 0
     while True:
@@ -64,6 +63,11 @@ async def _batch_size(subject: Call, sample_ns: int, clock: Clock) -> tuple[int,
         if took >= sample_ns:
             return size, made
         size = max(size + 1, math.ceil(size * min(10.0, 1.1 * sample_ns / max(took, 1.0))))
+
+
+async def one_round(subject: Call, size: int, samples: int, clock: Clock = process_time_ns) -> float:
+    """What a call costs in one round: the median of some samples of `size` calls each."""
+    return median([await _sample(subject, size, clock) for _ in range(samples)])
 
 
 async def _sample(subject: Call, calls: int, clock: Clock) -> float:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bench.asking import CROWD, WORKLOADS, Void, check_answer, crowd
 from bench.flyball_peer import DISTS, IMPORT, NAME, NOTES, UNLIMITED, Peer
 from bench.flyball_peer import c as workloads
-from bench.proof import Void, prove
-from bench.runs import CROWD, WORKLOADS, check_answer, check_stream, crowd, floor, tool_proof
+from bench.proof import prove
+from bench.runs import check_stream, floor, prove_last, tool_proof
 
 floor_peer: Any = floor.Peer
 NAMES = sorted(WORKLOADS)
@@ -24,7 +25,7 @@ async def test_the_answer_is_right(name: str) -> None:
     workload = WORKLOADS[name]
     peer = Peer(workload.turns)
     await check_answer(workload.ask(peer), workload, workload.seen)
-    await prove(peer.result, workload.proof)
+    await prove_last(peer, name)
 
 
 async def test_the_floor_gives_the_same_answer(name: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bench.asking import Void
 from bench.growth import deltas, journal, turns
 from bench.memory import growth, in_fresh_process
-from bench.proof import Void
 from bench.storage import Appends, RawTable, full, normal, w2_events
 from bench.timing import Effort
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bench.asking import Void
 from bench.flyball_peer import Peer
-from bench.proof import Expected, Void, prove, prove_journal, prove_same
-from bench.runs import WORKLOADS, tool_proof
+from bench.proof import Expected, prove, prove_journal, prove_same
+from bench.runs import PROOFS, tool_proof
 from msgspec.structs import replace
 
 from flyball import RunResult
@@ -104,15 +105,14 @@ async def test_an_expected_event_that_is_missing_is_named() -> None:
 
 
 async def test_an_output_is_read_from_the_journal_as_its_type() -> None:
-    workload = WORKLOADS["W3"]
     peer = Peer(0)
     await peer.structured()
     assert peer.result is not None
     events = await peer.result.events()
-    prove_journal(events, peer.result, workload.proof)
+    prove_journal(events, peer.result, PROOFS["W3"])
     unsettled = [event for event in events if not isinstance(event, TurnSettled)]
     with pytest.raises(Void, match="cannot be folded"):
-        prove_journal(unsettled, peer.result, workload.proof)
+        prove_journal(unsettled, peer.result, PROOFS["W3"])
 
 
 async def test_no_run_proves_nothing() -> None:
