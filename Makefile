@@ -7,6 +7,8 @@ ARGS ?=
 
 RUN := .venv/bin/python
 UV := uv==0.13.7
+PIN = $(RUN) -m uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --custom-compile-command 'make lock'
 
 # One stamp a place: a checkout that was moved is set up again.
 READY := .venv/ready-$(shell pwd | cksum | tr -d ' ')
@@ -22,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot di
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types contracts unit properties bench bench-control format lock clean
+.PHONY: help setup demo test lint types contracts unit properties bench bench-peers bench-control format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -61,6 +63,10 @@ bench: $(READY) ## Measure flyball beside its floor
 	$(heading) bench
 	@$(RUN) bench/run.py $(ARGS)
 
+bench-peers: $(READY) ## Measure flyball beside other frameworks, each in an environment that this sets up
+	$(heading) bench-peers
+	@$(RUN) bench/peers/run.py $(ARGS)
+
 bench-control: $(READY) ## Measure the embedded model on tasks with known answers (takes its time)
 	$(heading) bench-control
 	@$(RUN) bench/control/run.py $(ARGS)
@@ -69,13 +75,13 @@ format: $(READY) ## Format the code, and mend what can be mended by itself
 	@$(RUN) -m ruff check --fix .
 	@$(RUN) -m ruff format .
 
-lock: $(READY) ## Write requirements/dev.txt anew from pyproject.toml; newer versions with ARGS=--upgrade
+lock: $(READY) ## Pin anew what pyproject.toml and bench/peers want; newer versions with ARGS=--upgrade
 	@$(RUN) -m pip install --quiet '$(UV)'
-	@$(RUN) -m uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
-		--no-annotate --custom-compile-command 'make lock' --all-extras $(ARGS) -o requirements/dev.txt pyproject.toml
+	@$(PIN) --all-extras $(ARGS) -o requirements/dev.txt pyproject.toml
+	@for wanted in bench/peers/requirements/*.in; do $(PIN) $(ARGS) -o "$${wanted%.in}.txt" "$$wanted" || exit 1; done
 
 clean: ## Remove what was made here, .venv included
-	rm -rf .venv .coverage .coverage.* htmlcov .hypothesis .ruff_cache .pytest_cache .import_linter_cache build dist
+	rm -rf .venv .venv-peers .coverage .coverage.* htmlcov .hypothesis .ruff_cache .pytest_cache .import_linter_cache build dist
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # What is installed was pinned by hash, the build backend too; so the project itself needs no network.
