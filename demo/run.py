@@ -1,6 +1,7 @@
 """The demo: a typed agent on a model of this machine. No key, no service, no question asked.
 
 It calls a tool, gives a validated object, streams an answer, and shows what happened, step by step.
+`FLYBALL_MODEL` names another model than the embedded one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.pretty import Pretty
 
 from flyball import Agent, FlyballError, ModelSettings, tool
+from flyball.adapters.cli.driven import default_model
 from flyball.adapters.cli.fetching import fetched
 from flyball.adapters.cli.timeline import print_timeline
 
@@ -37,7 +39,7 @@ async def weather(city: str) -> str:
 
 async def main(console: Console) -> None:
     """Fetch the model if need be, and do the main job."""
-    model = await fetched("local")
+    model = await fetched(default_model())
 
     console.rule("[bold]a typed agent with a tool", align="left")
     console.print(f"[bold]>[/] {QUESTION}")
