@@ -158,7 +158,9 @@ class Folder:
     def _fault(self, error: OSError, doing: str) -> ModelStorageFailed:
         if error.errno in _NO_ROOM:
             wrong, remedy = "the disk is full", "make room"
-        elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        elif error.errno == errno.EROFS:
+            wrong, remedy = "its file system is read-only", "mount it for writing"
+        elif isinstance(error, PermissionError):
             wrong, remedy = "this user may not write there", "change its permissions"
         else:
             wrong, remedy = error.strerror or str(error), "make it a folder that can be written"

@@ -93,13 +93,6 @@ def test_an_unknown_name_tells_the_nearest(flyball: Flyball) -> None:
     assert flyball("ask", "hi", "-m", "local:smollm2").code == 3
 
 
-def test_a_file_that_is_no_model(flyball: Flyball) -> None:
-    Path("mine.gguf").write_text("no model")
-    said = flyball("ask", "hi", "-m", "local:mine.gguf")
-    assert said.code in (3, 4)
-    assert "mine.gguf" in said.err
-
-
 async def test_the_smallest_takes_the_place_of_the_default(
     home: Path, pulled: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from flyball.adapters.cli.screen import err
-from flyball.inference.model_string import parse_model
+from flyball.core.errors import UnknownModel
+from flyball.inference.model_string import ModelRef, parse_model
 from flyball.inference.registry import DEFAULT as REGISTRY
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ async def fetched(model: str) -> str:
         UnknownModel: the string cannot be read, or there is no such model.
         ModelDownloadFailed, ModelStorageFailed: the file cannot be had.
     """
-    ref = parse_model(model, REGISTRY.providers)
+    ref = _read(model)
     if ref.provider != LOCAL:
         return model
     from flyball import models
@@ -43,6 +44,28 @@ async def fetched(model: str) -> str:
         return model
     err().print(unnamed.warning, style="yellow", soft_wrap=True)
     return f"{LOCAL}:{unnamed.model.name}"
+
+
+def _read(model: str) -> ModelRef:
+    """A model string, read; who leaves `local:` out of a name of the catalogue is told so."""
+    try:
+        return parse_model(model, REGISTRY.providers)
+    except UnknownModel as error:
+        from difflib import get_close_matches
+
+        from flyball.models import catalogue
+
+        names = [one.name for one in catalogue()]
+        near = [f"{LOCAL}:{name}" for name in get_close_matches(model.strip().lower(), names, cutoff=0.6)]
+        if not near:
+            raise
+        raise UnknownModel(
+            f"the model {model[:100]!r} names no known provider; did you mean "
+            f"{' or '.join([repr(name) for name in near])}, which runs on this machine? "
+            f"({LOCAL}:NAME is a model of `flyball models`)",
+            providers=list(REGISTRY.providers),
+            near=near,
+        ) from error
 
 
 async def fetch(wanted: str) -> Path:
@@ -94,7 +117,8 @@ class _Bar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if err().is_terminal:  # stopping what was never started writes an empty line
+            self._progress.stop()
 
     def _draw(self, done: int, total: int, what: str) -> None:
         self._progress.update(self._task, description=what, completed=done, total=total or None)

@@ -11,8 +11,8 @@ from typing import Any, cast
 import msgspec
 
 from flyball.constraint.grammar import check_grammar
+from flyball.constraint.validation import validator_of
 from flyball.core.errors import GrammarMalformed, GrammarNotFound, SchemaMalformed, UserError
-from flyball.core.schema import check_schema
 from flyball.tool.protocol import Tool
 from flyball.tool.toolset import Toolset
 
@@ -69,7 +69,7 @@ def schema_of(file: Path) -> dict[str, Any]:
         raise SchemaMalformed(f"--schema {file}: a JSON Schema is an object, not a {kind}", path=str(file))
     schema = cast("dict[str, Any]", document)
     try:
-        check_schema(schema)
+        validator_of(schema)
     except SchemaMalformed as error:
         raise SchemaMalformed(f"--schema {file}: {error.message}", path=str(file)) from error
     return schema

@@ -15,7 +15,11 @@ _KNOWN: dict[int, tuple[type[JournalFailure], str, str]] = {
         "try again, or raise busy_timeout",
     ),
     sqlite3.SQLITE_FULL: (JournalFailure, "the disk is full", "free some space and try again"),
-    sqlite3.SQLITE_IOERR: (JournalFailure, "the disk gave an I/O error", "see the system's log"),
+    sqlite3.SQLITE_IOERR: (
+        JournalFailure,
+        "the disk gave an I/O error",
+        "free some space if it is full, else see the system's log",
+    ),
     sqlite3.SQLITE_READONLY: (
         JournalFailure,
         "the file or its folder is read-only for this process",
