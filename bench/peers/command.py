@@ -100,8 +100,8 @@ def _print(outcomes: Sequence[Outcome], subjects: Sequence[Subject]) -> None:
     versions = [f"{name} {of}" for one in subjects for name, of in list(one.about.versions.items())[:1]]
     console.print(" · ".join([f"Python {platform.python_version()}", *versions]) + "\n")
     printed = table(outcomes, [subject.framework.name for subject in subjects])
-    if not console.is_terminal:  # a file or a pipe has no width that the table would have to fit in
-        console.width = Measurement.get(console, console.options.update(max_width=1000), printed).maximum
+    # Never cut: a line that is too long for a terminal is wrapped by it.
+    console.width = Measurement.get(console, console.options.update(max_width=1000), printed).maximum
     console.print(printed, soft_wrap=False, crop=False)
 
 

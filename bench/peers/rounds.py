@@ -51,9 +51,7 @@ def measure(row: Row, subjects: Iterable[Subject], effort: Effort) -> Results:
     """Measure a row for all frameworks."""
     effort, subjects = effort.on(row), list(subjects)
     if row.kind == "import":
-        rounds = effort.processes * effort.rounds
-        # The first one of each may have to compile.
-        return lowest([{one.framework.name: _import(one) for one in subjects} for _ in range(1 + rounds)])
+        return lowest([{one.framework.name: _import(one) for one in subjects} for _ in range(effort.rounds)])
     return lowest([_in_fresh_processes(row, subjects, effort) for _ in range(effort.processes)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from rich.table import Table
@@ -29,7 +30,7 @@ def table(outcomes: Sequence[Outcome], names: Sequence[str]) -> Table:
     printed.add_column("what", no_wrap=True)
     for name in names:
         printed.add_column(name, justify="right", no_wrap=True)
-    printed.add_column(f"{_TIMES} the fastest peer", justify="right", no_wrap=True)
+    printed.add_column(f"{_TIMES} fastest peer", justify="right", no_wrap=True)
     printed.add_column("target", justify="right", no_wrap=True)
     printed.add_column("", no_wrap=True)
     for outcome in outcomes:
@@ -62,8 +63,8 @@ def verdict(outcomes: Sequence[Outcome], unavailable: Sequence[str]) -> str:
 
 
 def times(many: float | None) -> str:
-    """So many times, in a few digits."""
-    return "" if many is None else f"{many:.1f}".removesuffix(".0") + _TIMES
+    """So many times, in a few digits; rounded down, so that a target that was missed never looks met."""
+    return "" if many is None else f"{math.floor(many * 10) / 10:.1f}".removesuffix(".0") + _TIMES
 
 
 def amount(figure: float, kind: Kind) -> str:

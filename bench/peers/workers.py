@@ -76,14 +76,18 @@ class Worker:
             self._process.stdin.close()
             self._hear()
 
+    def kill(self) -> None:
+        """End it at once, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+
     def __enter__(self) -> Worker:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait()
+        self.kill()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
