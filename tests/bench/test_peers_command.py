@@ -77,14 +77,14 @@ row     what                  flyball  pydantic-ai  openai-agents      agno  age
 W1      text                  20.0 µs       400 µs         800 µs  1,200 µs         1,600 µs             20×     15×  ✓
 W2      tools: ten turns      20.0 µs       400 µs         800 µs  1,200 µs         1,600 µs             20×     15×  ✓
 W3      typed: native         20.0 µs       400 µs         800 µs  1,200 µs         1,600 µs             20×      8×  ✓
-W3t     typed: output tool    60.0 µs       400 µs              -         -                -            6.7×      8×  ✗
+W3t     typed: output tool    60.0 µs       400 µs              -         -                -            6.6×      8×  ✗
 W4      stream: 1,000 deltas  20.0 µs       400 µs         800 µs  1,200 µs         1,600 µs             20×      8×  ✓
 W5      1,000 runs at once    20.0 µs       400 µs         800 µs  1,200 µs         1,600 µs             20×      8×  ✓
 W6      after 2,000 messages  20.0 µs       400 µs         800 µs      VOID         1,600 µs             20×     15×  VOID
 memory  of W5, at the peak     0.0 MB       0.4 MB         0.8 MB    1.2 MB           1.6 MB             20×
 import  of the framework       0.0 ms       0.4 ms         0.8 ms    1.2 ms           1.6 ms             20×
 void: W6, agno: the model was given 2002 messages, not 2003
-target missed: W3t (6.7× of 8×)\
+target missed: W3t (6.6× of 8×)\
 """)
 
 
