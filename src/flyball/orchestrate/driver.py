@@ -184,8 +184,10 @@ class Drive(Ledger):
     async def advance(self, *, to_end: bool = False) -> None:
         """Do what is owed next, or all that is owed until the end.
 
-        What comes of it is folded, and durable before anything else happens.
+        What comes of it is folded, and durable before anything else happens; in a journal that nobody but the
+        run itself can reach, and only at its end, it is all written then.
         """
+        reachable = self.shared or not to_end
         try:
             while self.state.at != "done" or self.pending:
                 if self._failure is not None:
@@ -215,7 +217,8 @@ class Drive(Ledger):
                 if len(effects) != 1 or type(effects[0]) is Wait:
                     await self._together()
                 else:
-                    if (self.pending or self._busy) and not (self.flush_now() or await self.flush()):
+                    unwritten = reachable and (self.pending or self._busy)
+                    if unwritten and not (self.flush_now() or await self.flush()):
                         continue  # something came meanwhile: ask again what is owed
                     self.effect = effects[0]
                     if self.shared:
