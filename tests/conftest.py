@@ -3,7 +3,7 @@
 Hypothesis tries the same examples each time, so that a red test stays red until it is mended. To look
 further, with new examples and many more of them: `make properties ARGS=--hypothesis-profile=explore`.
 While coverage is measured there are fewer of them (`brief`): the tracer makes each take twice as long, and
-the hundredth shows it no line that the twenty-fifth did not.
+the hundredth shows it no line that the tenth did not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ os.environ["FLYBALL_ALLOW_MODEL_REQUESTS"] = "0"
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.explain)
 
 settings.register_profile("steady", derandomize=True, deadline=None, database=None, phases=_PHASES)
-settings.register_profile("brief", settings.get_profile("steady"), max_examples=25)
+settings.register_profile("brief", settings.get_profile("steady"), max_examples=10)
 settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
 settings.register_profile(
     "quick", deadline=None, database=None, phases=[Phase.explicit, Phase.generate], max_examples=300

@@ -166,6 +166,7 @@ def test_the_end_of_a_part_may_know_more() -> None:
     assert assembled([ThinkingDelta(0, "hm"), PartEnd(0, signed)]).message().parts == (signed,)
 
 
+@pytest.mark.slow
 def test_feeding_costs_the_same_however_long_the_stream_is() -> None:
     def cost(count: int) -> float:
         events: list[StreamEvent] = [TextDelta(0, "word ")] * count

@@ -2,6 +2,8 @@
 
 A run that goes through `run` is also looked at from outside: its journal folds to its state, its history is
 valid, each call was answered once, and replaying the journal gives the same again.
+
+Half of these worlds are left to `make properties`, which has no tracer to slow it down.
 """
 
 from __future__ import annotations
@@ -113,7 +115,13 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SQLiteJournal]:
     asyncio.run(journal.close())
 
 
-@pytest.fixture(params=KINDS)
+def worlds(*kinds: str) -> list[Any]:
+    """Where the tests run. Under the tracer, in memory and in the rough world: the others repeat that."""
+    again = ("sqlite", "calm")
+    return [pytest.param(kind, marks=pytest.mark.slow if kind in again else ()) for kind in kinds]
+
+
+@pytest.fixture(params=worlds(*KINDS))
 def run(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Runner:
     """Runs agents: once in process in memory, once on disk, and in a split world, calm and rough.
 
@@ -122,19 +130,19 @@ def run(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Runner:
     return Runner(request.param, disk, crc32(request.node.nodeid.encode()))
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=worlds(*KINDS))
 def where(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Where:
     """The same places, for runs that their caller takes part in: streams, steps, signals."""
     return Where.made(request.param, disk, crc32(request.node.nodeid.encode()))
 
 
-@pytest.fixture(params=[kind for kind in KINDS if kind != "rough"])
+@pytest.fixture(params=worlds("memory", "sqlite", "calm"))
 def orderly(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Where:
     """Those of them where nothing goes wrong, for what counts how often and when things are done."""
     return Where.made(request.param, disk, 0)
 
 
-@pytest.fixture(params=("memory", "sqlite"))
+@pytest.fixture(params=worlds("memory", "sqlite"))
 def journal(request: pytest.FixtureRequest, disk: SQLiteJournal) -> Journal:
     """A journal for what is about driving in this process: resuming, holding, taking over."""
     return MemoryJournal() if request.param == "memory" else disk

@@ -22,7 +22,8 @@ from flyball.inference.model_string import ModelRef
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.inference.stream import StreamEvent, TextDelta
 
-LINES = 20_000
+LINES = 8_000
+"""More than a pipe holds."""
 
 
 class Scripted:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from flyball.inference.permission import VARIABLE
-from flyball.models import SMALL, pull
+from flyball.models import SMALL
 from tests.adapters.cli.conftest import Flyball, Said
+from tests.constraint.grammar.tiny_model import write_tiny_model
 from tests.models.files import gguf
 from tests.models.hub import Hub, serving
 
@@ -173,17 +174,7 @@ def test_a_schema_that_no_grammar_can_hold_to(process: Flyball) -> None:
     told(said, 6, "CONSTRAINT_GRAMMAR_UNSUPPORTED", "'not' at #/not")
 
 
-def test_a_prompt_longer_than_the_context(
-    process: Flyball, monkeypatch: pytest.MonkeyPatch, home: Path
-) -> None:
-    monkeypatch.delenv("FLYBALL_HOME")
-    model = pull(SMALL)
-    monkeypatch.setenv("FLYBALL_HOME", str(home))
-    said = process("ask", "-m", f"local:{model}", stdin="word " * 9000, **{VARIABLE: "1"})
-    told(
-        said,
-        4,
-        "INFERENCE_CONTEXT_EXCEEDED",
-        "the prompt has 90",
-        "takes 8192 for prompt and answer together",
-    )
+def test_a_prompt_longer_than_the_context(process: Flyball) -> None:
+    write_tiny_model(Path("tiny.gguf"))
+    said = process("ask", "-m", "local:tiny.gguf", stdin="word " * 1000, **{VARIABLE: "1"})
+    told(said, 4, "INFERENCE_CONTEXT_EXCEEDED", "the prompt has ", "takes 4096 for prompt and answer")

@@ -114,8 +114,9 @@ def test_an_interruption_before_anything_is_recorded(home: Path) -> None:
 
 
 @pytest.mark.parametrize("argv", [("ask", "x", "-m", "scripted:lines"), ("why",)], ids=["ask", "why"])
-def test_a_reader_that_leaves_is_no_error(home: Path, process: Flyball, argv: tuple[str, ...]) -> None:
-    process("ask", "x", "-m", "scripted:lines", "-q")
+def test_a_reader_that_leaves_is_no_error(home: Path, flyball: Flyball, argv: tuple[str, ...]) -> None:
+    if argv == ("why",):
+        flyball("ask", "x", "-m", "scripted:lines", "-q")
     pipeline = subprocess.Popen(
         [*COMMAND, *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -169,12 +170,17 @@ def test_help_loads_no_command(home: Path) -> None:
     assert "resume" in finished.stdout
 
 
-def test_no_colour_where_it_is_not_wanted(process: Flyball) -> None:
-    process("ask", "hi", "-m", "test", "-q")
+def test_no_colour_where_it_is_not_wanted(
+    process: Flyball, flyball: Flyball, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flyball("ask", "hi", "-m", "test", "-q")
+    assert "\x1b" not in process("why").out, "it is no terminal"
     for command in ("runs", "show", "why", "doctor"):
-        said = process(command, NO_COLOR="1")
+        assert "\x1b" not in flyball(command).out
+        with monkeypatch.context() as environment:
+            environment.setenv("NO_COLOR", "1")
+            said = flyball(command)
         assert "\x1b" not in said.out + said.err
-        assert "\x1b" not in process(command).out
 
 
 def test_another_encoding_than_utf_8(process: Flyball) -> None:

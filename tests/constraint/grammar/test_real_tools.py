@@ -70,6 +70,7 @@ def test_all_tools_at_once() -> None:
         assert not oracle.accepts(f"{text}{text}")
 
 
+@pytest.mark.slow
 def test_compiling_takes_little_time_and_none_the_second_time() -> None:
     grammars = {name: schema_key(schema) for name, (schema, _) in TOOLS.items()}
     best: dict[str, float] = {}

@@ -11,6 +11,7 @@ import pytest
 from flyball.engines.llama_cpp import LlamaCppEngine
 from flyball.inference.permission import VARIABLE
 from flyball.models import SMALL, pull
+from tests.constraint.grammar.tiny_model import write_tiny_model
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +23,12 @@ def models_may_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 def smollm() -> Path:
     """The small model's file. Two workers that want it at once fetch it once."""
     return pull(SMALL)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that knows nothing and is loaded in no time: for what is about processes, not about answers."""
+    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny.gguf")
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from tests.engines.llama_cpp.asking import LONG, ask, idle, long_prompt, until
 
 FREE = 0.2
 
+pytestmark = pytest.mark.slow  # all of them look at a clock
+
 
 async def given_up(task: asyncio.Task[Result]) -> float:
     """Cancel a task; the seconds until whoever waited for it is free."""

@@ -15,17 +15,18 @@ import pytest
 
 from flyball.core.errors import EngineError, MissingExtra, MissingLibrary, ModelFileInvalid, UnknownModel
 from flyball.engines.llama_cpp import LlamaCppEngine, child
-from flyball.models import SMALL
 from tests.engines.llama_cpp.asking import LONG, alive, ask, pid_of, until
 from tests.models.files import gguf
 
 ROOT = Path(__file__).resolve().parents[3]
+ENDLESS = 3500
+"""Tokens that take the tiny model longer than any of these tests looks at it."""
 
 
 @pytest.fixture
-async def own(smollm: Path) -> AsyncGenerator[LlamaCppEngine]:
-    """An engine of this test's own, from a path, in a small context: its child may be killed."""
-    engine = LlamaCppEngine(smollm, context=512, parallel=2)
+async def own(tiny: Path) -> AsyncGenerator[LlamaCppEngine]:
+    """An engine of this test's own, from a path: its child may be killed."""
+    engine = LlamaCppEngine(tiny, parallel=2)
     yield engine
     await engine.aclose()
 
@@ -33,7 +34,7 @@ async def own(smollm: Path) -> AsyncGenerator[LlamaCppEngine]:
 async def test_a_killed_child_fails_the_calls_it_was_at_and_the_next_call_has_another(
     own: LlamaCppEngine,
 ) -> None:
-    streams = [own.stream(ask(f"Tell me about {what}.", 400, options=LONG)) for what in ("tea", "ink")]
+    streams = [own.stream(ask(f"Tell me about {what}.", ENDLESS, options=LONG)) for what in ("tea", "ink")]
     for stream in streams:
         await anext(stream)
     first = pid_of(own)
@@ -58,13 +59,13 @@ async def test_a_child_killed_while_idle_is_replaced(own: LlamaCppEngine) -> Non
     ready = await own.load()
     os.kill(ready.pid, signal.SIGKILL)
     await until(lambda: at_rest(own))
-    assert own.model_info().name == SMALL.sha256
+    assert own.model_info().name == "tiny"
     assert (await own.infer(ask("Hello", 2))).content
 
 
 async def test_closing_ends_the_child_and_a_later_call_starts_another(own: LlamaCppEngine) -> None:
     first = (await own.load()).pid
-    stream = own.stream(ask("Tell me a story.", 400, options=LONG))
+    stream = own.stream(ask("Tell me a story.", ENDLESS, options=LONG))
     await anext(stream)
     begun = time.monotonic()
     await own.aclose()
@@ -84,10 +85,11 @@ async def test_a_child_that_is_stuck_is_killed(own: LlamaCppEngine) -> None:
     assert not alive(pid)
 
 
-async def test_an_engine_that_is_closed_while_it_loads_leaves_nothing(own: LlamaCppEngine) -> None:
-    waiting = asyncio.ensure_future(own.load())
+async def test_an_engine_that_is_closed_while_it_loads_leaves_nothing(smollm: Path) -> None:
+    engine = LlamaCppEngine(smollm, context=512)
+    waiting = asyncio.ensure_future(engine.load())
     await asyncio.sleep(0)
-    await own.aclose()
+    await engine.aclose()
     with pytest.raises(EngineError):
         await waiting
 
@@ -95,8 +97,8 @@ async def test_an_engine_that_is_closed_while_it_loads_leaves_nothing(own: Llama
 # What cannot be started
 
 
-async def test_loading_has_a_deadline(smollm: Path) -> None:
-    engine = LlamaCppEngine(smollm, start_seconds=0.01)
+async def test_loading_has_a_deadline(tiny: Path) -> None:
+    engine = LlamaCppEngine(tiny, start_seconds=0.01)
     with pytest.raises(EngineError, match=r"not loaded within 0\.01 s"):
         await engine.load()
     await engine.aclose()
@@ -119,38 +121,38 @@ async def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the way to hide a library is Linux's")
 async def test_a_missing_system_library_is_told_with_its_package(
-    smollm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "libgomp.so.1").touch()
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     with pytest.raises(MissingLibrary, match=r"libgomp\.so\.1 .*install libgomp1 on Debian"):
-        await LlamaCppEngine(smollm).load()
+        await LlamaCppEngine(tiny).load()
 
 
 async def test_a_missing_binding_is_told_with_its_extra(
-    smollm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "xllamacpp.py").write_text("raise ModuleNotFoundError(\"No module named 'xllamacpp'\")")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(MissingExtra, match=r"pip install 'flyball\[local\]'"):
-        await LlamaCppEngine(smollm).load()
+        await LlamaCppEngine(tiny).load()
 
 
 async def test_a_child_that_dies_while_it_loads_is_told(
-    smollm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "xllamacpp.py").write_text(
         "import os, sys\nprint('out of memory', file=sys.stderr, flush=True)\nos.abort()"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(EngineError, match=r"ended by SIGABRT while it was loading.*out of memory"):
-        await LlamaCppEngine(smollm).load()
+        await LlamaCppEngine(tiny).load()
 
 
-async def test_a_python_that_cannot_be_run_is_told(smollm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", str(smollm))
+async def test_a_python_that_cannot_be_run_is_told(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tiny))
     with pytest.raises(EngineError, match="could not be started"):
-        await LlamaCppEngine(smollm).load()
+        await LlamaCppEngine(tiny).load()
 
 
 # No orphans
@@ -163,7 +165,7 @@ from flyball.engines.llama_cpp import LlamaCppEngine
 from flyball.inference.request import Request
 
 how, path = sys.argv[1:]
-engine = LlamaCppEngine(path, context=512, parallel=1)
+engine = LlamaCppEngine(path, parallel=1)
 
 async def main():
     if how == "loading":
@@ -173,7 +175,7 @@ async def main():
         print(process.pid, flush=True)
         await asyncio.sleep(600)
     pid = (await engine.load()).pid
-    settings = ModelSettings(max_tokens=400, options={"ignore_eos": True})
+    settings = ModelSettings(max_tokens=3500, options={"ignore_eos": True})
     stream = engine.stream(Request((user("Tell me a story."),), settings=settings))
     await anext(stream)
     print(pid, flush=True)
@@ -189,9 +191,9 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("how", ["killed", "loading", "_exit", "raises", "returns"])
-def test_the_child_does_not_outlive_its_parent(how: str, smollm: Path) -> None:
+def test_the_child_does_not_outlive_its_parent(how: str, tiny: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, how, str(smollm)],
+        [sys.executable, "-c", PARENT, how, str(tiny)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,14 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "tools": TOOLS,
     "a call that must be made": TOOLS | {"tool_choice": ToolChoice("function", "weather")},
 }
+
+
+@pytest.fixture
+async def engine(tiny: Path) -> AsyncGenerator[LlamaCppEngine]:
+    """What is answered does not matter here: this model knows nothing."""
+    engine = LlamaCppEngine(tiny, parallel=1)
+    yield engine
+    await engine.aclose()
 
 
 @pytest.mark.parametrize("name", REQUESTS)

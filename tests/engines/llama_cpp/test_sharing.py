@@ -11,6 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from flyball import Agent
 from flyball.core.errors import ModelDownloadFailed, ModelRequestsForbidden, UnknownModel
@@ -20,7 +21,7 @@ from flyball.engines.llama_cpp.locating import locate
 from flyball.inference.model_string import parse_model
 from flyball.inference.permission import forbid_model_requests
 from flyball.inference.registry import resolve_engine
-from flyball.models import DEFAULT, SMALL
+from flyball.models import DEFAULT, SMALL, Model, standing_in
 from tests.engines.llama_cpp.asking import alive, ask, pid_of
 
 
@@ -38,15 +39,13 @@ def local(name: str) -> LlamaCppEngine:
 
 
 @pytest.fixture
-def elsewhere(smollm: Path) -> str:
+def elsewhere(tiny: Path) -> str:
     """The same file by another name."""
-    return os.path.relpath(smollm)
+    return os.path.relpath(tiny)
 
 
-async def test_users_of_one_model_share_a_child_until_the_last_has_closed(
-    smollm: Path, elsewhere: str
-) -> None:
-    one, other, third = local(str(smollm)), local(str(smollm)), local(elsewhere)
+async def test_users_of_one_model_share_a_child_until_the_last_has_closed(tiny: Path, elsewhere: str) -> None:
+    one, other, third = local(str(tiny)), local(str(tiny)), local(elsewhere)
     assert (await one.infer(ask("Hello", 2))).content
     pid = pid_of(one)
     assert pid_of(other) == pid_of(third) == pid
@@ -57,7 +56,7 @@ async def test_users_of_one_model_share_a_child_until_the_last_has_closed(
     assert alive(pid)
     await other.aclose()
     assert not alive(pid)
-    again = local(str(smollm))
+    again = local(str(tiny))
     assert (await again.infer(ask("Hello", 2))).content
 
 
@@ -124,8 +123,13 @@ def test_where_the_default_cannot_be_had_the_small_one_answers_and_it_is_said(
     assert f"so {SMALL.name} answers" in log[-1]
 
 
-def test_where_neither_can_be_had_the_default_is_what_is_missed(no_network: Path) -> None:
+def test_where_neither_can_be_had_the_default_is_what_is_missed(
+    no_network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert no_network.exists()
+    for name in ("DEFAULT", "SMALL"):  # one place each is enough to find that there is no network
+        model: Model = getattr(standing_in, name)
+        monkeypatch.setattr(standing_in, name, replace(model, sources=model.sources[:1]))
     told: list[str] = []
     set_progress(lambda done, total, what: told.append(what))
     with pytest.raises(ModelDownloadFailed, match=DEFAULT.name):
@@ -133,7 +137,7 @@ def test_where_neither_can_be_had_the_default_is_what_is_missed(no_network: Path
     assert any("asking Hugging Face" in what for what in told)
 
 
-def test_the_child_ends_with_a_program_that_closes_nothing(smollm: Path) -> None:
+def test_the_child_ends_with_a_program_that_closes_nothing(tiny: Path) -> None:
     program = (
         "import asyncio, sys\n"
         "from flyball.inference.registry import resolve_engine\n"
@@ -141,14 +145,14 @@ def test_the_child_ends_with_a_program_that_closes_nothing(smollm: Path) -> None
         "print(asyncio.run(engine.load()).pid, flush=True)\n"
     )
     finished = subprocess.run(
-        [sys.executable, "-c", program, str(smollm)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program, str(tiny)], capture_output=True, text=True, timeout=60, check=False
     )
     assert finished.returncode == 0, finished.stderr
     assert not alive(int(finished.stdout))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-async def test_after_a_fork_the_child_stays_the_parents(smollm: Path) -> None:
+async def test_after_a_fork_the_child_stays_the_parents(tiny: Path) -> None:
     program = (
         "import asyncio, os, sys\n"
         "from flyball.inference.registry import resolve_engine\n"
@@ -164,7 +168,7 @@ async def test_after_a_fork_the_child_stays_the_parents(smollm: Path) -> None:
     )
     finished = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-W", "ignore", "-c", program, str(smollm)],
+        [sys.executable, "-W", "ignore", "-c", program, str(tiny)],
         capture_output=True,
         text=True,
         timeout=60,

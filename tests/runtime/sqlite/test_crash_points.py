@@ -46,6 +46,7 @@ async def finish(folder: Path, shape: str) -> tuple[str, list[ToolReturned]]:
         return result.output, returned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["three turns", "one turn"])
 def test_a_run_killed_at_any_point_is_finished_by_resume(shape: str, tmp_path: Path) -> None:
     points = range(POINTS[shape] + 1)
