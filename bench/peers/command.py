@@ -22,7 +22,7 @@ from bench.peers.rows import chosen_rows
 from bench.peers.table import table, verdict
 from bench.peers.workers import about
 
-THOROUGH = Effort(processes=3, rounds=6, samples=5, sample_ns=4_000_000)
+THOROUGH = Effort(processes=3, rounds=8, samples=5, sample_ns=10_000_000)
 QUICK = Effort(processes=1, rounds=3, samples=3, sample_ns=2_000_000)
 
 

@@ -8,4 +8,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
 from bench.peers.command import main  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)  # the workers are gone; there is nothing to tell
