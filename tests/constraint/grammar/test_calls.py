@@ -14,6 +14,7 @@ from flyball.constraint.grammar import (
     CallLayout,
     call_grammar,
     check_grammar,
+    plan_grammar,
     turn_grammar,
 )
 from flyball.constraint.grammar.calls import turn_rules
@@ -64,6 +65,25 @@ def test_several_calls(several: bool | int, most: int) -> None:
     oracle = read(call_grammar([ADD, NOW], several=several))
     assert oracle.accepts("\n".join([CLOCK] * most))
     assert not oracle.accepts("\n".join([CLOCK] * (most + 1)))
+
+
+@pytest.mark.parametrize(
+    "layout", [CallLayout(), CallLayout(before="<calls>", after="</calls>")], ids=["", "in"]
+)
+def test_a_plan_is_these_calls_in_this_order(layout: CallLayout) -> None:
+    oracle = read(plan_grammar([ADD, NOW, ADD], layout=layout))
+
+    def written(*calls: str) -> str:
+        return layout.before + layout.between.join(calls) + layout.after
+
+    assert oracle.accepts(written(SUM, CLOCK, SUM))
+    for wrong in ((SUM, CLOCK), (SUM, SUM, CLOCK), (SUM, CLOCK, SUM, CLOCK), (SUM,), ()):
+        assert not oracle.accepts(written(*wrong))
+
+
+def test_a_plan_has_calls() -> None:
+    with pytest.raises(UserError, match="without calls"):
+        plan_grammar([])
 
 
 def test_calls_or_a_typed_answer() -> None:

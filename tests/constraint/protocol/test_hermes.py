@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flyball.constraint.grammar import check_grammar
-from flyball.constraint.protocol import HermesProtocol, ToolProtocol
+from flyball.constraint.protocol import HermesProtocol, Rendered, ToolProtocol
 from flyball.core.errors import ToolNotFound
 from flyball.core.messages import Message, ResultKind, Role, ToolCall, ToolResult, assistant, system, user
 from flyball.core.tools import ToolChoice, ToolDefinition, ToolKind
@@ -26,6 +26,12 @@ def called(name: str, *, status: ResultKind = ResultKind.RETURN, error: str | No
     return [assistant("", ToolCall("c1", name, '{"city": "Rome"}')), Message(Role.TOOL, (result,))]
 
 
+def offered(asked: Rendered | None) -> str:
+    """The list of tools in a question: the last one, since an example has another."""
+    assert asked is not None
+    return [m["content"] for m in asked.messages if m["content"].startswith("The tools are now:")][-1]
+
+
 def test_it_is_a_protocol_for_tools() -> None:
     protocol: ToolProtocol = HermesProtocol()
     assert protocol.tools
@@ -36,17 +42,17 @@ def test_first_it_is_asked_which_tools_are_needed() -> None:
     asked = HermesProtocol().question(ask())
     assert asked is not None
     assert asked.messages[0]["role"] == "system"
-    assert "- weather: Get the weather in a city. It is that of now." in asked.messages[0]["content"]
+    assert "- weather: Get the weather in a city. It is that of now." in offered(asked)
     wishes = [m["content"] for m in asked.messages if m["role"] == "user"]
     answers = [m["content"] for m in asked.messages if m["role"] == "assistant"]
-    assert "Please get the weather in a city." in wishes
+    assert {"I want you to get the weather in a city", "Can you get the weather in a city?"} <= set(wishes)
     assert wishes[-1] == "Rain in Rome?"
-    assert answers.count("none") == 4
+    assert answers.count("none") == 6
     assert {"weather", "mail"} <= set(answers)
     assert asked.grammar is not None
     check_grammar(asked.grammar)
     assert asked.body is not None
-    assert asked.body["logit_bias"] == [["none", -2.0]]
+    assert asked.body["logit_bias"] == [["none", -4.0]]
 
 
 @pytest.mark.parametrize(
@@ -65,15 +71,22 @@ def test_where_nothing_is_open_nothing_is_asked(request_: Request) -> None:
     assert HermesProtocol().question(request_) is None
 
 
+def test_many_tools_have_one_example_each() -> None:
+    many = tuple(ToolDefinition(f"tool_{n}", CITY, f"Do number {n}.") for n in range(7))
+    asked = HermesProtocol().question(ask(tools=many))
+    assert asked is not None
+    assert [m["content"] for m in asked.messages].count("tool_3") == 1
+
+
 def test_a_tool_that_has_answered_is_not_on_offer_again() -> None:
     after = ask(*HELLO, *called("weather"))
     asked = HermesProtocol().question(after)
     assert asked is not None
-    assert "- weather" not in asked.messages[0]["content"]
+    assert "- weather" not in offered(asked)
     assert "logit_bias" not in (asked.body or {})
     again = HermesProtocol(again=True).question(after)
     assert again is not None
-    assert "- weather" in again.messages[0]["content"]
+    assert "- weather" in offered(again)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +95,7 @@ def test_a_tool_that_has_answered_is_not_on_offer_again() -> None:
 def test_a_tool_that_failed_may_be_called_again(failed: dict[str, object]) -> None:
     asked = HermesProtocol().question(ask(*HELLO, *called("weather", **failed)))  # pyright: ignore[reportArgumentType]
     assert asked is not None
-    assert "- weather" in asked.messages[0]["content"]
+    assert "- weather" in offered(asked)
 
 
 def test_new_words_of_the_user_offer_every_tool_anew() -> None:
@@ -90,7 +103,7 @@ def test_new_words_of_the_user_offer_every_tool_anew() -> None:
         ask(*HELLO, *called("weather"), assistant("Yes."), user("And in Oslo?"))
     )
     assert asked is not None
-    assert "- weather" in asked.messages[0]["content"]
+    assert "- weather" in offered(asked)
     assert [message["content"] for message in asked.messages[-3:]] == [
         "Rain in Rome?",
         "weather",
@@ -121,7 +134,9 @@ def test_calls_are_put_in_the_words_the_model_was_taught() -> None:
 def test_as_many_calls_as_were_chosen() -> None:
     protocol = HermesProtocol()
     one, two = protocol.render(ask(), "weather").grammar, protocol.render(ask(), "weather, weather").grammar
+    assert one is not None
     assert one != two
+    assert "mail" not in one
     forced = protocol.render(ask(tool_choice=ToolChoice("function", "mail")))
     assert forced.grammar is not None
     assert "weather" not in forced.grammar
@@ -138,7 +153,7 @@ def test_an_answer_says_nothing_of_calls() -> None:
 
 def test_a_typed_answer_has_its_schema_in_the_prompt_and_in_the_grammar() -> None:
     rendered = HermesProtocol().render(ask(output=OutputObject(CITY)), "none")
-    assert '"city"' in rendered.messages[0]["content"]
+    assert rendered.messages[0]["content"].endswith('Now the form is:\n{"city": <string>}')
     assert rendered.grammar is not None
     check_grammar(rendered.grammar)
 

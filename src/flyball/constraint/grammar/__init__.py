@@ -6,7 +6,14 @@ path, never loosened; whatever is generated comes to an end (`Bounds`).
 """
 
 from flyball.constraint.grammar.bounds import Bounds
-from flyball.constraint.grammar.calls import FREE_TEXT, Answer, FreeText, call_grammar, turn_grammar
+from flyball.constraint.grammar.calls import (
+    FREE_TEXT,
+    Answer,
+    FreeText,
+    call_grammar,
+    plan_grammar,
+    turn_grammar,
+)
 from flyball.constraint.grammar.checking import check_grammar
 from flyball.constraint.grammar.layout import CallLayout
 from flyball.constraint.grammar.schemas import schema_grammar
@@ -19,6 +26,7 @@ __all__ = [
     "FreeText",
     "call_grammar",
     "check_grammar",
+    "plan_grammar",
     "schema_grammar",
     "turn_grammar",
 ]

@@ -50,6 +50,24 @@ def call_grammar(
     return turn_grammar(tools, None, several=several, least=least, layout=layout, bounds=bounds)
 
 
+def plan_grammar(
+    calls: Sequence[ToolDefinition],
+    *,
+    layout: CallLayout = CallLayout(),  # noqa: B008 - it is frozen
+    bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
+) -> str:
+    """The grammar of these calls and no others, in this order; a tool may come more than once.
+
+    Raises:
+        GrammarUnsupported: a tool's parameters say what no grammar can; details `tool` names it.
+        UserError: there are no calls.
+    """
+    if not calls:
+        raise UserError("a plan without calls: name one tool at least")
+    pairs = tuple((tool.name, schema_key(tool.parameters)) for tool in calls)
+    return _printed_plan(pairs, layout, bounds)
+
+
 def turn_grammar(
     tools: Sequence[ToolDefinition],
     answer: Answer,
@@ -107,6 +125,16 @@ def _printed(
     return print_grammar(turn_rules(tools, answer, count, layout, bounds))
 
 
+@lru_cache(maxsize=KEPT)
+def _printed_plan(calls: tuple[tuple[str, bytes], ...], layout: CallLayout, bounds: Bounds) -> str:
+    book = RuleBook()
+    steps: list[Expr] = []
+    for call in calls:
+        steps += [_call((call,), layout, bounds, book), Literal(layout.between)]
+    root = sequence(Literal(layout.before), *steps[:-1], Literal(layout.after))
+    return print_grammar({"root": root, **book.rules})
+
+
 def turn_rules(
     tools: tuple[tuple[str, bytes], ...],
     answer: bytes | FreeText | None,
@@ -136,15 +164,20 @@ def _calls(
     bounds: Bounds,
     book: RuleBook,
 ) -> Expr:
+    call = _call(tools, layout, bounds, book)
+    further = repeat(sequence(Literal(layout.between), call), count[0] - 1, count[1] - 1)
+    return book.add("calls", sequence(Literal(layout.before), call, further, Literal(layout.after)))
+
+
+def _call(tools: tuple[tuple[str, bytes], ...], layout: CallLayout, bounds: Bounds, book: RuleBook) -> Expr:
+    """One call of one of these tools."""
     head, _, rest = layout.call.partition(NAME)
     middle, _, tail = rest.partition(ARGUMENTS)
     which = [
         sequence(Literal(literal(name).text[1:-1] + middle), _arguments(name, parameters, bounds, book))
         for name, parameters in tools
     ]
-    call = book.add("call", sequence(Literal(head), book.add("tool", choice(*which)), Literal(tail)))
-    further = repeat(sequence(Literal(layout.between), call), count[0] - 1, count[1] - 1)
-    return book.add("calls", sequence(Literal(layout.before), call, further, Literal(layout.after)))
+    return book.add("call", sequence(Literal(head), book.add("tool", choice(*which)), Literal(tail)))
 
 
 def _arguments(name: str, parameters: bytes, bounds: Bounds, book: RuleBook) -> Expr:

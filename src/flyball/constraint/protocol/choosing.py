@@ -18,6 +18,25 @@ NONE = "none"
 MOST = 4
 """How many calls a turn may have."""
 _SEPARATOR = ", "
+_RULES = (
+    "You choose the tools that a request needs. Answer with the name of the tool, with several names "
+    f"separated by commas if the request needs several calls, or with {NONE} if no tool does what is "
+    "asked for."
+)
+_ELSEWHERE = """- get_balance: Tell how much money is in an account.
+- transfer_money: Send money to somebody.
+- block_card: Block a bank card."""
+_THERE = (
+    ("I lost my card!", "block_card"),
+    ("What is inflation?", NONE),
+    ("Pay Lisa 15 euros and tell me what is left.", "transfer_money, get_balance"),
+    ("Thanks, that's all.", NONE),
+    ("Can I afford a new bike?", "get_balance"),
+    ("Send 5 euros to Tim and 30 to Ben.", "transfer_money, transfer_money"),
+    ("I still owe Kim 12 euros.", "transfer_money"),
+)
+"""Another place's tools: that a wish may be put in other words, or need several calls, is shown there. Shown
+with the tools that are really on offer, it would be chosen too often."""
 _CHATTER = (
     "Hello!",
     "What is the capital of Spain?",
@@ -26,32 +45,21 @@ _CHATTER = (
     "What is your favourite colour?",
 )
 _LAST = "Good evening"
-_BIAS = -2.0
+_BIAS = -4.0
 """Against "none" at first: the examples have more of it than of any tool. Set on the open control tasks."""
 _REMEMBERED = 3
 """How many exchanges of the conversation it is shown: "And in Oslo?" means nothing by itself."""
 _FEWEST = 3
 """How many examples of chatter there are at least: one tool alone would look as if it were always right."""
+_TWICE = 6
+"""Up to how many tools there are two examples of each: more make a long prompt."""
 
 
 def question(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> Rendered:
     """What the model is asked before a turn."""
-    listed = "\n".join([f"- {tool.name}: {_line(tool.description)}" for tool in tools])
-    rules = (
-        f"You choose the tools that a request needs. The tools are:\n{listed}\n"
-        "Answer with the name of the tool, with several names separated by commas if the request needs "
-        f"several calls, or with {NONE} if no tool does what is asked for."
-    )
-    turns: list[tuple[str, str]] = []
-    for number in range(max(len(tools), _FEWEST)):
-        if number < len(_CHATTER):
-            turns.append((_CHATTER[number], NONE))
-        if number < len(tools):
-            turns.append((f"Please {_wish(tools[number].description)}.", tools[number].name))
-    turns.append((_LAST, NONE))
-    asked = [{"role": "system", "content": rules}]
-    for wish, names in turns:
-        asked += [{"role": "user", "content": wish}, {"role": "assistant", "content": names}]
+    asked = [{"role": "system", "content": _RULES}]
+    for said, names in [*_box(_ELSEWHERE), *_THERE, *_box(_listed(tools)), *_examples(tools)]:
+        asked += [{"role": "user", "content": said}, {"role": "assistant", "content": names}]
     for words, names in _exchanges(messages)[-_REMEMBERED:]:
         asked.append({"role": "user", "content": words})
         asked.append({"role": "assistant", "content": _SEPARATOR.join(names) or NONE})
@@ -60,6 +68,27 @@ def question(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> Re
     if not answered(messages):
         body["logit_bias"] = [[NONE, _BIAS]]
     return Rendered(tuple(asked), _grammar(tools), body)
+
+
+def _box(listed: str) -> list[tuple[str, str]]:
+    return [(f"The tools are now:\n{listed}", "Ready.")]
+
+
+def _listed(tools: Sequence[ToolDefinition]) -> str:
+    return "\n".join([f"- {tool.name}: {_line(tool.description)}" for tool in tools])
+
+
+def _examples(tools: Sequence[ToolDefinition]) -> list[tuple[str, str]]:
+    """What one says to have each tool, with chatter in between."""
+    examples: list[tuple[str, str]] = []
+    for number in range(max(len(tools), _FEWEST)):
+        if number < len(_CHATTER):
+            examples.append((_CHATTER[number], NONE))
+        if number < len(tools):
+            examples.append((f"I want you to {_wish(tools[number].description)}", tools[number].name))
+    if len(tools) <= _TWICE:
+        examples += [(f"Can you {_wish(tool.description)}?", tool.name) for tool in tools]
+    return [*examples, (_LAST, NONE)]
 
 
 def chosen(choice: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flyball.constraint.grammar import call_grammar
+from flyball.constraint.grammar import call_grammar, plan_grammar
 from flyball.constraint.grammar.layout import CallLayout
 from flyball.constraint.protocol.choosing import MOST, answered, chosen, question
 from flyball.constraint.protocol.conversation import HERMES, text_messages
@@ -57,7 +57,7 @@ class HermesProtocol:
         return question(tools, request.messages) if tools and not _must_call(request) else None
 
     def render(self, request: Request, choice: str | None = None) -> Rendered:
-        """The turn: calls, as many as were chosen, or the answer.
+        """The turn: the calls that were chosen, or the answer.
 
         Raises:
             UserError: a part that is no text.
@@ -70,8 +70,11 @@ class HermesProtocol:
             return answer_prompt(request)
         signatures = "\n".join([_signature(tool) for tool in tools])
         messages = text_messages(request.messages, self._layout, more=_SECTION.format(signatures=signatures))
-        least = count if choice is not None else 1
-        return Rendered(messages, call_grammar(tools, several=count, least=least, layout=self._layout))
+        if choice is None:
+            return Rendered(messages, call_grammar(tools, several=count, layout=self._layout))
+        by_name = {tool.name: tool for tool in tools}
+        plan = [by_name[name] for name in chosen(choice)]
+        return Rendered(messages, plan_grammar(plan, layout=self._layout))
 
     def parser(self, request: Request, first: int, choice: str | None = None) -> AnswerParser:
         """Calls, or text."""
