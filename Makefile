@@ -24,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot di
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types contracts unit properties bench bench-peers bench-control format lock clean
+.PHONY: help setup demo test lint types contracts unit properties bench bench-peers bench-control bench-local format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -70,6 +70,10 @@ bench-peers: $(READY) ## Measure flyball beside other frameworks, each in an env
 bench-control: $(READY) ## Measure the embedded model on tasks with known answers (takes its time)
 	$(heading) bench-control
 	@$(RUN) bench/control/run.py $(ARGS)
+
+bench-local: $(READY) ## Measure what a grammar costs the embedded model in tokens per second
+	$(heading) bench-local
+	@$(RUN) bench/local/run.py $(ARGS)
 
 format: $(READY) ## Format the code, and mend what can be mended by itself
 	@$(RUN) -m ruff check --fix .

@@ -50,10 +50,10 @@ def main(arguments: Sequence[str] | None = None, out: TextIO | None = None) -> i
     settings = replace(SETTINGS, temperature=options.temperature, seed=options.seed)
     version = options.version or code_version()
     results = Results(options.results, version, settings)
-    models: list[str] = options.model or _models()
+    models: list[str] = options.model or default_models()
     methods: list[str] = options.method or list(METHODS)
     try:
-        with _progress(len(models) * len(methods) * len(tasks)) as advance:
+        with progress(len(models) * len(methods) * len(tasks)) as advance:
             how: _How = {
                 "methods": methods,
                 "tasks": tasks,
@@ -151,24 +151,26 @@ def _tell(outcomes: Sequence[Outcome], options: Namespace, version: str, out: Te
 
 
 @contextmanager
-def _progress(total: int) -> Generator[Advance]:
+def progress(total: int) -> Generator[Advance]:
+    """A bar of so many steps on stderr, gone at the end; gives what moves it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=total)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
         begun = False
 
         def advance(what: str) -> None:
             nonlocal begun
-            progress.update(bar, description=what, advance=int(begun))
+            bar.update(task, description=what, advance=int(begun))
             begun = True
 
         yield advance
 
 
-def _models() -> list[str]:
+def default_models() -> list[str]:
+    """The models that are measured unless others are named: the default one and SmolLM2."""
     from flyball.models import SMALL
 
     return ["local", f"local:{SMALL.name}"]
