@@ -47,12 +47,12 @@ def test_first_it_is_asked_which_tools_are_needed() -> None:
     answers = [m["content"] for m in asked.messages if m["role"] == "assistant"]
     assert {"I want you to get the weather in a city", "Can you get the weather in a city?"} <= set(wishes)
     assert wishes[-1] == "Rain in Rome?"
-    assert answers.count("none") == 6
+    assert answers.count("none") == 8
     assert {"weather", "mail"} <= set(answers)
     assert asked.grammar is not None
     check_grammar(asked.grammar)
     assert asked.body is not None
-    assert asked.body["logit_bias"] == [["none", -4.0]]
+    assert asked.body["logit_bias"] == [["none", -3.5]]
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,15 @@ _ELSEWHERE = """- get_balance: Tell how much money is in an account.
 _THERE = (
     ("I lost my card!", "block_card"),
     ("What is inflation?", NONE),
+    ("Hi, can you hear me?", NONE),
     ("Pay Lisa 15 euros and tell me what is left.", "transfer_money, get_balance"),
     ("Thanks, that's all.", NONE),
     ("Can I afford a new bike?", "get_balance"),
     ("Send 5 euros to Tim and 30 to Ben.", "transfer_money, transfer_money"),
+    ("What is the difference between a credit card and a debit card?", NONE),
     ("I still owe Kim 12 euros.", "transfer_money"),
+    ("Nobody should be able to pay with my card any more.", "block_card"),
+    ("Has my salary come?", "get_balance"),
 )
 """Another place's tools: that a wish may be put in other words, or need several calls, is shown there. Shown
 with the tools that are really on offer, it would be chosen too often."""
@@ -45,7 +49,7 @@ _CHATTER = (
     "What is your favourite colour?",
 )
 _LAST = "Good evening"
-_BIAS = -4.0
+_BIAS = -3.5
 """Against "none" at first: the examples have more of it than of any tool. Set on the open control tasks."""
 _REMEMBERED = 3
 """How many exchanges of the conversation it is shown: "And in Oslo?" means nothing by itself."""
