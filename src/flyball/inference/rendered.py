@@ -20,7 +20,8 @@ class Prompt(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
 
     `about` says in a few words what it is for. `settings` is all that went with it besides the messages and
     the grammar. `answer` is what came back where the turn's own message does not hold it; `decides` says that
-    what was given next hangs on it.
+    what was given next hangs on it. `exact` says whether it is, to the letter, what was given then: no, where
+    the engine's words have changed since; None, where nothing was recorded to tell.
     """
 
     about: str
@@ -29,6 +30,7 @@ class Prompt(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     settings: dict[str, Any] | None = None
     answer: str | None = None
     decides: bool = False
+    exact: bool | None = None
 
 
 @runtime_checkable

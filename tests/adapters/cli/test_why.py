@@ -226,14 +226,22 @@ async def test_what_the_model_itself_was_given_is_told_from_the_record(
     shown = capsys.readouterr().out
     assert "which tools does the turn need?" in shown
     assert "it said: none" in shown
-    assert "- weather: The weather in a city." in shown
     assert "messages more (--full shows them)" in shown
     assert "tool on offer" not in shown, "the request itself is left to --full"
     print_explanation(told, full=True)
     full = capsys.readouterr().out
     assert "--full" not in full
-    assert "Please the weather in a city." in full
+    assert "- weather: The weather in a city." in full
+    assert "I want you to the weather in a city" in full
     assert "tool on offer: weather" in full
+
+
+@pytest.mark.parametrize(("extra", "changed"), [({"sent": "0123456789abcdef"}, True), ({}, False)])
+async def test_words_that_have_changed_since_are_said_to_have(
+    capsys: pytest.CaptureFixture[str], extra: dict[str, str], changed: bool
+) -> None:
+    print_explanation(await retold(replace(CHOSEN, extra={"choice": "none", **extra}), tools=[weather]))
+    assert ("flyball's words have changed since" in capsys.readouterr().out) is changed
 
 
 async def test_a_long_grammar_is_folded(capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,7 @@ def test_messages_become_text_and_nobody_speaks_twice_in_a_row() -> None:
 
 
 def read(protocol: Any, *chunks: dict[str, Any]) -> Result:
-    reader = AnswerReader(HELLO, protocol, model="m", context=100)
+    reader = AnswerReader(HELLO, protocol, model="m", context=100, sent="f00d")
     assembler = Assembler()
     for chunk in chunks:
         for event in reader.feed(chunk):

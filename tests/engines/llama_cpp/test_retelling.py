@@ -57,6 +57,9 @@ async def test_what_is_told_is_what_was_sent(
     result = await engine.infer(request)
     told = retold(HermesProtocol(), request, result.message)
     assert [body_of(prompt) for prompt in told] == sent
+    assert [prompt.exact for prompt in told] == [True] * len(sent)
+    other = retold(HermesProtocol(), ask("And in Oslo?", 16, **REQUESTS[name]), result.message)
+    assert {prompt.exact for prompt in other} == {False}
     assert len(sent) == (2 if name == "tools" else 1)
 
 
@@ -69,7 +72,7 @@ def test_the_question_and_what_it_came_to() -> None:
     answer = assistant("It rains.")
     request = ask("How is the weather in Paris?", **TOOLS)
     question, turn = retold(HermesProtocol(), request, _with(answer, {"choice": "weather"}))
-    assert (question.answer, question.decides) == ("weather", True)
+    assert (question.answer, question.decides, question.exact) == ("weather", True, None)
     assert question.messages[-1] == {"role": "user", "content": "How is the weather in Paris?"}
     assert question.grammar is not None
     assert '"weather"' in question.grammar

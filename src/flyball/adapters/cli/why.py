@@ -93,6 +93,8 @@ def _turn(turn: Turn, told: Explanation, *, full: bool) -> None:
     attempt = f" · attempt {turn.attempt}" if turn.attempt > 1 else ""
     _heading(f"turn {turn.number}{attempt}")
     _line("sent", "bold", f"  to {told.model}, as {turn.sent.id}")
+    if any(prompt.exact is False for prompt in turn.prompts):
+        _line("  • flyball's words have changed since: this is how it would be put today", "yellow")
     for prompt in turn.prompts:
         _prompt(prompt, full=full)
     if turn.note:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from flyball.constraint.protocol import AnswerParser, Rendered, ToolProtocol
@@ -15,6 +17,11 @@ from flyball.inference.stream import Finish, PartEnd, PartStart, StreamEvent, Th
 
 MAX_TOKENS = 2_048
 """Tokens of an answer where the request says nothing: a small model may go on for ever."""
+
+CHOICE = "choice"
+"""Where a message has what was chosen before its turn: it belongs to the record of it."""
+SENT = "sent"
+"""Where a message has the fingerprint of what the model was given for it."""
 
 _REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "tool_calls": FinishReason.STOP}
 
@@ -47,6 +54,11 @@ def call_body(request: Request, rendered: Rendered) -> dict[str, Any]:
     return body | (rendered.body or {}) | (settings.options or {}) | _OURS
 
 
+def fingerprint(bodies: Sequence[dict[str, Any]]) -> str:
+    """A short hash of what was sent for a turn, by which it is known again."""
+    return blake2b(msgspec.json.encode(bodies, order="sorted"), digest_size=8).hexdigest()
+
+
 def _template_settings(request: Request) -> dict[str, Any]:
     settings = request.settings
     said: dict[str, Any] = {}
@@ -60,7 +72,8 @@ def _template_settings(request: Request) -> dict[str, Any]:
 class AnswerReader:
     """Joins the chunks of one answer into stream events.
 
-    `choice` is what the question before it came to, if there was one, and `before` what that used.
+    `sent` is the fingerprint of what the model was given. `choice` is what the question before it came to,
+    if there was one, and `before` what that used.
     """
 
     def __init__(
@@ -70,10 +83,12 @@ class AnswerReader:
         *,
         model: str,
         context: int,
+        sent: str,
         choice: str | None = None,
         before: Usage | None = None,
     ) -> None:
         self._request = request
+        self._extra: dict[str, Any] = {SENT: sent} if choice is None else {SENT: sent, CHOICE: choice}
         self._choice = choice
         self._before = before
         self._protocol = protocol
@@ -112,8 +127,7 @@ class AnswerReader:
             usage=together(self._before, self._usage),
             model=self._model,
             finish_reason=FinishReason.TOOL_CALL if calls else self._reason,
-            # What was decided before the turn belongs to the record of it.
-            extra=None if self._choice is None else {"choice": self._choice},
+            extra=self._extra,
         )
 
     def _begin(self) -> Iterator[StreamEvent]:

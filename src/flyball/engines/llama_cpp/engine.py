@@ -11,15 +11,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from flyball.constraint.protocol import HermesProtocol, ToolProtocol
+from flyball.core.messages import Message
 from flyball.core.usage import Usage
-from flyball.engines.llama_cpp.codec import AnswerReader, call_body, usage_of
+from flyball.engines.llama_cpp.codec import AnswerReader, call_body, fingerprint, usage_of
 from flyball.engines.llama_cpp.host import Host
 from flyball.engines.llama_cpp.locating import locate, named
 from flyball.engines.llama_cpp.options import LONGEST, Located, Options
 from flyball.engines.llama_cpp.process import Ready
+from flyball.engines.llama_cpp.retelling import retold
 from flyball.inference.model_string import ModelRef
 from flyball.inference.permission import check_model_requests_allowed
 from flyball.inference.profile import Profile, profile_for
+from flyball.inference.rendered import Prompt
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.inference.stream import StreamEvent, close_stream, collect
 from flyball.models import Model
@@ -84,19 +87,22 @@ class LlamaCppEngine:
         ready = await self._host.ready()
         choice: str | None = None
         used: Usage | None = None
+        bodies: list[dict[str, Any]] = []
         if asked is not None:
-            choice, used = await self._answered(call_body(Request(request.messages), asked), ready.context)
+            bodies.append(call_body(Request(request.messages), asked))
+            choice, used = await self._answered(bodies[0], ready.context)
             rendered = self._protocol.render(request, choice)
-        body = call_body(request, rendered)
+        bodies.append(call_body(request, rendered))
         reader = AnswerReader(
             request,
             self._protocol,
             model=ready.located.name,
             context=ready.context,
+            sent=fingerprint(bodies),
             choice=choice,
             before=used,
         )
-        chunks = self._host.ask("chat", body)
+        chunks = self._host.ask("chat", bodies[-1])
         try:
             async for chunk in chunks:
                 for event in reader.feed(chunk):
@@ -119,6 +125,10 @@ class LlamaCppEngine:
         finally:
             await close_stream(chunks)
         return "".join(pieces), used
+
+    def rendered(self, request: Request, answer: Message | None) -> tuple[Prompt, ...]:
+        """See `flyball.inference.rendered.Renders`."""
+        return retold(self._protocol, request, answer)
 
     def model_info(self) -> ModelInfo:
         """The model's name, and how many tokens a call may use."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
-from flyball.constraint.protocol import Rendered, ToolProtocol
+from flyball.constraint.protocol import ToolProtocol
 from flyball.core.messages import Message
-from flyball.engines.llama_cpp.codec import call_body
+from flyball.engines.llama_cpp.codec import CHOICE, SENT, call_body, fingerprint
 from flyball.inference.rendered import Prompt
 from flyball.inference.request import Request
-
-CHOICE = "choice"
-"""Where a message has what was chosen before its turn."""
 
 
 def retold(protocol: ToolProtocol, request: Request, answer: Message | None) -> tuple[Prompt, ...]:
@@ -20,19 +19,25 @@ def retold(protocol: ToolProtocol, request: Request, answer: Message | None) -> 
     Raises:
         FlyballError: the request cannot be put to the model.
     """
+    recorded = (answer.extra if answer is not None else None) or {}
     asked = protocol.question(request)
     if asked is None:
-        return (_prompt("the turn", request, protocol.render(request)),)
-    found = (answer.extra or {}).get(CHOICE) if answer is not None else None
-    choice = found if isinstance(found, str) else None
-    question = _prompt("which tools does the turn need?", Request(request.messages), asked)
-    question = replace(question, answer=choice, decides=True)
-    if choice is None:
-        return (question,)
-    return (question, _prompt("the turn", request, protocol.render(request, choice)))
+        return _told([("the turn", call_body(request, protocol.render(request)))], recorded)
+    question = ("which tools does the turn need?", call_body(Request(request.messages), asked))
+    choice = recorded.get(CHOICE)
+    if not isinstance(choice, str):
+        (prompt,) = _told([question], {})
+        return (replace(prompt, decides=True),)
+    turn = ("the turn", call_body(request, protocol.render(request, choice)))
+    first, second = _told([question, turn], recorded)
+    return (replace(first, answer=choice, decides=True), second)
 
 
-def _prompt(about: str, request: Request, rendered: Rendered) -> Prompt:
-    settings = call_body(request, rendered)
-    messages = tuple(settings.pop("messages"))
-    return Prompt(about, messages, settings.pop("grammar", None), settings)
+def _told(given: list[tuple[str, dict[str, Any]]], recorded: dict[str, Any]) -> tuple[Prompt, ...]:
+    exact = fingerprint([body for _, body in given]) == recorded[SENT] if SENT in recorded else None
+    prompts: list[Prompt] = []
+    for about, body in given:
+        settings = dict(body)
+        messages = tuple(settings.pop("messages"))
+        prompts.append(Prompt(about, messages, settings.pop("grammar", None), settings, exact=exact))
+    return tuple(prompts)

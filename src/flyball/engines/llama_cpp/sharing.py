@@ -12,15 +12,11 @@ import os
 import threading
 from functools import partial
 
-from flyball.core.messages import Message
 from flyball.engines.llama_cpp.engine import LlamaCppEngine, host_pair
 from flyball.engines.llama_cpp.host import Host
 from flyball.engines.llama_cpp.locating import locate, named
 from flyball.engines.llama_cpp.options import Options
-from flyball.engines.llama_cpp.retelling import retold
 from flyball.inference.model_string import ModelRef
-from flyball.inference.rendered import Prompt
-from flyball.inference.request import Request
 
 
 class _Shared:
@@ -45,10 +41,6 @@ class SharedEngine(LlamaCppEngine):
     def __init__(self, model: str, shared: _Shared) -> None:
         super().__init__(model, hosts=shared.hosts)
         self._held: _Shared | None = shared
-
-    def rendered(self, request: Request, answer: Message | None) -> tuple[Prompt, ...]:
-        """See `flyball.inference.rendered.Renders`."""
-        return retold(self._protocol, request, answer)
 
     async def aclose(self) -> None:
         """Let go of the children, which end when nobody else has them. Closing twice does no harm."""
