@@ -55,6 +55,36 @@ def test_no_prompt(flyball: Flyball, stdin: str | bytes, told: str) -> None:
     assert told in said.err
 
 
+@pytest.mark.parametrize("option", ["-s", "--schema", "--grammar", "-m", "--tools", "--journal", "--output"])
+def test_only_the_prompt_comes_from_stdin(flyball: Flyball, home: Path, option: str) -> None:
+    said = flyball("ask", "hello", option, "-", stdin="x")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        f"flyball: CONFIG_USAGE: {option} -: only a prompt is read from stdin; a file may be /dev/stdin\n"
+    )
+    assert not (home / "runs.db").exists()
+
+
+def test_a_dash_may_follow_a_flag(flyball: Flyball) -> None:
+    assert flyball("ask", "-m", "scripted:echo", "-q", "-", stdin="piped").out == "piped\n"
+
+
+@pytest.mark.parametrize("other", [["--schema", "s.json"], ["--output", f"{TOOLBOX}:City"]])
+def test_a_grammar_and_a_schema_are_one_too_many(flyball: Flyball, other: list[str]) -> None:
+    Path("s.json").write_text(json.dumps(SCHEMA))
+    Path("g.gbnf").write_text('root ::= "yes"')
+    said = flyball("ask", "hello", "-m", "test", "--grammar", "g.gbnf", *other)
+    assert said.code == 2
+    assert f"--grammar and {other[0]} both say how the answer is written" in said.err
+
+
+def test_nobody_else_may_read_what_was_said(flyball: Flyball, home: Path) -> None:
+    assert flyball("ask", "-m", "test", "secret").code == 0
+    assert {file.name: file.stat().st_mode & 0o077 for file in home.iterdir() if file.is_file()} == {
+        "runs.db": 0
+    }
+
+
 # What comes out
 
 

@@ -58,12 +58,14 @@ def test_the_current_folder_can_be_imported_from() -> None:
         ("", "is no module's name"),
         (f"{TOOLBOX}:nothing", "has no 'nothing'; it has"),
         ("broken", "importing it failed: ZeroDivisionError"),
+        ("leaving", "importing it failed: SystemExit: 7"),
         ("wanting", "importing it failed: No module named 'nowhere'"),
         ("empty", "the module has no tools"),
     ],
 )
 def test_tools_that_are_not_there(reference: str, told: str) -> None:
     Path("broken.py").write_text("1 / 0\n")
+    Path("leaving.py").write_text("raise SystemExit(7)\n")
     Path("wanting.py").write_text("import nowhere\n")
     Path("empty.py").write_text("_hidden = 1\n")
     with pytest.raises(UserError) as caught:

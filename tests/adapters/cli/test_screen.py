@@ -37,6 +37,15 @@ def test_a_line_is_one_line_and_no_longer_than_its_limit(text: str, limit: int) 
     assert len(one_line(text, limit)) <= limit
 
 
+async def test_no_escape_sequence_comes_through_the_name_of_an_agent() -> None:
+    journal = MemoryJournal()
+    agent = Agent(ScriptedEngine("Hello."), name="\x1b]0;bad\x07\x1b[2Jm")
+    result = await agent.run("Hi", journal=journal)
+    out = StringIO()
+    print_timeline(await journal.read(result.loop_id), Console(file=out, width=80))
+    assert "\x1b" not in out.getvalue()
+
+
 def test_escape_sequences_are_taken_out_whole() -> None:
     assert plain("\x1b[31mred\x1b[0m \x1b]0;title\x07and\x1b]8;;x\x1b\\ so on\x1bM") == "red and so on"
 

@@ -43,10 +43,11 @@ def body(request: Request) -> dict[str, Any]:
     return call_body(request, PlainProtocol().render(request))
 
 
-def test_a_bare_request_leaves_all_but_the_length_to_the_model() -> None:
+def test_a_bare_request_leaves_all_but_length_and_temperature_to_the_model() -> None:
     assert body(HELLO) == {
         "messages": [{"role": "user", "content": "Hello"}],
         "max_tokens": MAX_TOKENS,
+        "temperature": 0.2,
         "stream": True,
         "stream_options": {"include_usage": True},
         "return_progress": True,

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from io import TextIOWrapper
+from itertools import pairwise
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -80,9 +81,29 @@ def call(argv: Sequence[str]) -> int:
     return code
 
 
+def _with_stdin(argv: Sequence[str]) -> list[str]:
+    """The words with `-` marked as what stands for stdin.
+
+    Raises:
+        UserError: it is the value of an option; only a prompt comes from there.
+    """
+    _, apps, _ = app.parse_commands(list(argv))
+    options = {
+        name
+        for argument in apps[-1].assemble_argument_collection()
+        if argument.hint is not bool
+        for name in argument.names
+        if name.startswith("-")
+    }
+    for before, token in pairwise(argv):
+        if token == "-" and before in options:
+            raise UserError(f"{before} -: only a prompt is read from stdin; a file may be /dev/stdin")
+    return [STDIN if token == "-" else token for token in argv]
+
+
 def _called(argv: Sequence[str], *, as_json: bool, debug: bool) -> int:
-    tokens = [STDIN if token == "-" else token for token in argv]
     try:
+        tokens = _with_stdin(argv) if "-" in argv else argv
         return app(tokens, exit_on_error=False, print_error=False, result_action="return_value") or OK
     except CycloptsError as error:
         failure: FlyballError = UserError(f"{error} (see: flyball --help)")

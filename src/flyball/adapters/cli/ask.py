@@ -51,6 +51,9 @@ def ask(
 
     if schema is not None and driven.output is not None:
         raise UserError("--schema and --output both say what the answer is: give one of them")
+    if grammar is not None and (schema is not None or driven.output is not None):
+        given = "--schema" if schema is not None else "--output"
+        raise UserError(f"--grammar and {given} both say how the answer is written: give one of them")
     origin = Origin().changed(driven, default_model())
     fields: dict[str, Any] = {}
     if schema is not None:

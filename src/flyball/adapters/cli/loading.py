@@ -115,7 +115,7 @@ def _module_of(reference: str, option: str) -> tuple[ModuleType, str]:
                 f"{option} {reference}: there is no module {error.name!r}, neither in {here} nor installed"
             ) from error
         raise UserError(f"{option} {reference}: importing it failed: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(
             f"{option} {reference}: importing it failed: {type(error).__name__}: {error}"
         ) from error

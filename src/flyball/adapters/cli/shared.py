@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cyclopts import Parameter
 
-from flyball.adapters.cli.places import journal_file
+from flyball.adapters.cli.places import journal_file, make_private
 from flyball.core.errors import LoopNotFound
 from flyball.runtime.sqlite import SQLiteJournal
 
@@ -30,7 +30,8 @@ class Shared:
         return journal_file(self.journal)
 
     def open(self) -> SQLiteJournal:
-        """The journal; the file is made where it is not there."""
+        """The journal; the file is made where it is not there, and nobody else may read it."""
+        make_private(self.file)
         return SQLiteJournal(self.file)
 
     def recorded(self) -> SQLiteJournal:

@@ -199,7 +199,7 @@ def _head(events: Sequence[Event], state: State, whole: float) -> Text:
     stage, usage = stage_of(state), state.usage
     head = Text(no_wrap=True, overflow="ellipsis")
     head.append(f"run {short(state.loop_id)}", style="bold cyan")
-    head.append(f"  {agent_and_model(events, state)}  ", style="dim")
+    head.append(f"  {one_line(agent_and_model(events, state), 300)}  ", style="dim")
     head.append(str(stage), style=_STAGES.get(stage, "cyan"))
     tokens = f"{usage.input_tokens} → {usage.output_tokens} tokens, " if usage.total_tokens else ""
     speed = f", {usage.tokens_per_second:.0f} tokens/s" if usage.tokens_per_second else ""

@@ -23,6 +23,9 @@ CHOICE = "choice"
 SENT = "sent"
 """Where a message has the fingerprint of what the model was given for it."""
 
+TEMPERATURE = 0.2
+"""Where the request says nothing. llama.cpp's own, 0.8, has a small model contradict what its tools say."""
+
 _REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "tool_calls": FinishReason.STOP}
 
 _OURS = {
@@ -35,14 +38,18 @@ _OURS = {
 
 
 def call_body(request: Request, rendered: Rendered) -> dict[str, Any]:
-    """The body of a call. Settings that are unset are left to llama.cpp; `options` goes over all but ours."""
+    """The body of a call. What is unset but for length and temperature is left to llama.cpp.
+
+    `options` goes over all but ours.
+    """
     settings = request.settings
     body: dict[str, Any] = {
         "messages": list(rendered.messages),
         "max_tokens": settings.max_tokens or MAX_TOKENS,
     }
+    temperature = settings.effective_temperature
     said = {
-        "temperature": settings.effective_temperature,
+        "temperature": TEMPERATURE if temperature is None else temperature,
         "top_p": settings.top_p,
         "seed": settings.seed,
         "stop": list(settings.stop) or None,
