@@ -237,3 +237,8 @@ def test_what_came_before_a_restart_is_void(case: Case, void: Case, data: st.Dat
 def test_a_finished_answer_does_not_begin_again() -> None:
     with pytest.raises(UnexpectedModelBehavior, match="Restart"):
         assembled([Finish(), Restart()])
+
+
+def test_empty_pieces_leave_a_call_without_arguments() -> None:
+    events: list[StreamEvent] = [PartStart(0, CALL), ToolCallDelta(0, ""), PartEnd(0), Finish()]
+    assert assembled(events).message().tool_calls == (CALL,)

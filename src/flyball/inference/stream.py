@@ -256,8 +256,10 @@ class Assembler:
         part = self._parts[index]
         if type(part) is Text and index in self._text:
             return Text("".join(self._text[index]), part.extra)
-        if type(part) is ToolCall and self._args.get(index):
-            return replace(part, args_json="".join(self._args[index]))
+        if type(part) is ToolCall and index in self._args:
+            # Pieces that are all empty tell nothing: a call that began with `{}` has no arguments then.
+            args = "".join(self._args[index])
+            return replace(part, args_json=args) if args or part.args_json != "{}" else part
         if type(part) is Thinking and index in self._thinking:
             return replace(part, text="".join(self._thinking[index]))
         return part
