@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flyball.inference.permission import VARIABLE
-from flyball.models import SMALL, cached
+from flyball.models import SMALL, pull
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,8 +64,7 @@ def test_what_goes_wrong_is_one_line_with_its_code() -> None:
 
 @pytest.mark.slow
 def test_it_runs_on_a_model_of_this_machine() -> None:
-    if cached(SMALL) is None:
-        pytest.skip("the small model is not on this disk")
+    pull(SMALL)
     finished = demo(f"local:{SMALL.name}", **{VARIABLE: "1"})
     assert (finished.returncode, finished.stderr) == (0, "")
     assert "Forecast(city=" in finished.stdout

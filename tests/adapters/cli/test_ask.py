@@ -36,9 +36,20 @@ def recorded(home: Path, loop_id: str) -> list[Event]:
         (["Summarise:"], "a file\nof lines\n", "Summarise:\n\na file\nof lines"),
         (["Summarise:", "-"], "a file", "Summarise:\n\na file"),
         (["--", "-5 + 3?"], "", "-5 + 3?"),
+        (["--", "-s", "-"], "a file", "-s\n\na file"),
         (["grüße"], b"\xef\xbb\xbfmit BOM", "grüße\n\nmit BOM"),
     ],
-    ids=["word", "words", "pipe", "dash", "both", "both with a dash", "after two dashes", "with a BOM"],
+    ids=[
+        "word",
+        "words",
+        "pipe",
+        "dash",
+        "both",
+        "both with a dash",
+        "after two dashes",
+        "a dash there",
+        "with a BOM",
+    ],
 )
 def test_the_prompt(flyball: Flyball, argv: list[str], stdin: str | bytes, prompt: str) -> None:
     said = flyball("ask", "-m", "scripted:echo", "-q", *argv, stdin=stdin)

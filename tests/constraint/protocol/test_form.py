@@ -61,8 +61,16 @@ def test_definitions_that_unfold_without_end_are_cut() -> None:
         for level in range(10)
     }
     told = form({"$ref": "#/$defs/0", "$defs": levels | {"10": {"type": "null"}}})
-    assert told.count(": ") == 200
+    assert told.count(": ") == 399, "the whole is a value too"
     assert "..." in told
+
+
+def test_choices_that_unfold_without_end_are_cut() -> None:
+    """A hundred levels of two choices each, both the next level: they would take for ever."""
+    levels: dict[str, Any] = {
+        str(level): {"anyOf": [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(100)
+    }
+    assert "..." in form({"$ref": "#/$defs/0", "$defs": levels | {"100": {"type": "null"}}})
 
 
 @given(documents())

@@ -71,6 +71,18 @@ def test_where_nothing_is_open_nothing_is_asked(request_: Request) -> None:
     assert HermesProtocol().question(request_) is None
 
 
+def test_the_longest_names_are_not_cut() -> None:
+    asked = HermesProtocol().question(ask(tools=(ToolDefinition("ü" * 64, CITY, "Do it."),)))
+    assert asked is not None
+    assert asked.body is not None
+    assert asked.body["max_tokens"] >= 4 * len(("ü" * 64 + ", ").encode())
+
+
+def test_a_choice_that_is_not_on_offer_is_refused() -> None:
+    with pytest.raises(ToolNotFound, match="'mai' was chosen, and is not on offer"):
+        HermesProtocol().render(ask(), "weather, mai")
+
+
 def test_many_tools_have_one_example_each() -> None:
     many = tuple(ToolDefinition(f"tool_{n}", CITY, f"Do number {n}.") for n in range(7))
     asked = HermesProtocol().question(ask(tools=many))

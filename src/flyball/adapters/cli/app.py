@@ -95,7 +95,7 @@ def _with_stdin(argv: Sequence[str]) -> list[str]:
         for name in argument.names
         if name.startswith("-")
     }
-    for before, token in pairwise(argv):
+    for before, token in pairwise(argv[: argv.index("--")] if "--" in argv else argv):
         if token == "-" and before in options:
             raise UserError(f"{before} -: only a prompt is read from stdin; a file may be /dev/stdin")
     return [STDIN if token == "-" else token for token in argv]

@@ -68,7 +68,9 @@ def question(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> Re
         asked.append({"role": "user", "content": words})
         asked.append({"role": "assistant", "content": _SEPARATOR.join(names) or NONE})
     asked.pop()  # the last one is what is asked for
-    body: dict[str, Any] = {"temperature": 0.0, "max_tokens": 16 * MOST}
+    # A token is a byte at least, so an answer that the grammar allows is never cut.
+    longest = max([len(tool.name.encode()) for tool in tools]) + len(_SEPARATOR)
+    body: dict[str, Any] = {"temperature": 0.0, "max_tokens": max(longest, len(NONE)) * MOST}
     if not answered(messages):
         body["logit_bias"] = [[NONE, _BIAS]]
     return Rendered(tuple(asked), _grammar(tools), body)

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import msgspec
 
-_MOST = 200
-"""How many fields a form shows: the definitions of a schema may unfold without end."""
+_MOST = 400
+"""How many values a form shows: the definitions of a schema may unfold without end."""
 
 
 def form(schema: Any) -> str:
@@ -26,6 +26,8 @@ class _Form:
 
     def of(self, schema: Any, above: tuple[str, ...]) -> str:
         """What stands in the place of a value; `above` are the references that led there."""
+        if not self._more():
+            return "..."
         found, above = self._pointed_at(schema, above)
         if found.get("properties"):
             return self._object(found, above)
@@ -40,10 +42,9 @@ class _Form:
     def _object(self, schema: dict[str, Any], above: tuple[str, ...]) -> str:
         fields: list[str] = []
         for name, field in schema["properties"].items():
-            if not self._left:
+            if self._left <= 0:
                 fields.append("...")
                 break
-            self._left -= 1
             fields.append(f"{_json(name)}: {self.of(field, above)}")
         return "{" + ", ".join(fields) + "}"
 
@@ -63,8 +64,15 @@ class _Form:
         return f"{schema.get('format', named)}{_limits(schema)}"
 
     def _kind_at(self, schema: Any, above: tuple[str, ...]) -> str:
+        if not self._more():
+            return "..."
         found, above = self._pointed_at(schema, above)
         return self._kind(found, above)
+
+    def _more(self) -> bool:
+        """Whether one more value may be shown; it is counted."""
+        self._left = max(self._left - 1, -1)
+        return self._left >= 0
 
     def _has_fields(self, schema: Any, above: tuple[str, ...]) -> bool:
         return bool(self._pointed_at(schema, above)[0].get("properties"))

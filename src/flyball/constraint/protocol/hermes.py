@@ -62,7 +62,7 @@ class HermesProtocol:
         Raises:
             UserError: a part that is no text.
             GrammarUnsupported: a schema says what no grammar can.
-            ToolNotFound: the one tool that must be called is not there.
+            ToolNotFound: the one tool that must be called, or one that was chosen, is not there.
         """
         tools = self._on_offer(request)
         count = _calls(request, tools, choice)
@@ -72,9 +72,7 @@ class HermesProtocol:
         messages = text_messages(request.messages, self._layout, more=_SECTION.format(signatures=signatures))
         if choice is None:
             return Rendered(messages, call_grammar(tools, several=count, layout=self._layout))
-        by_name = {tool.name: tool for tool in tools}
-        plan = [by_name[name] for name in chosen(choice)]
-        return Rendered(messages, plan_grammar(plan, layout=self._layout))
+        return Rendered(messages, plan_grammar(_plan(tools, choice), layout=self._layout))
 
     def parser(self, request: Request, first: int, choice: str | None = None) -> AnswerParser:
         """Calls, or text."""
@@ -120,6 +118,14 @@ def _calls(request: Request, tools: tuple[ToolDefinition, ...], choice: str | No
     if choice is not None:
         return len(chosen(choice))
     return MOST if _must_call(request) else 0
+
+
+def _plan(tools: tuple[ToolDefinition, ...], choice: str) -> list[ToolDefinition]:
+    by_name = {tool.name: tool for tool in tools}
+    strange = [name for name in chosen(choice) if name not in by_name]
+    if strange:
+        raise ToolNotFound(f"the tool {strange[0]!r} was chosen, and is not on offer", tool=strange[0])
+    return [by_name[name] for name in chosen(choice)]
 
 
 def _signature(tool: ToolDefinition) -> str:
