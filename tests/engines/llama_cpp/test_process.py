@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from flyball.core.errors import EngineError, MissingExtra, MissingLibrary, ModelFileInvalid, UnknownModel
-from flyball.engines.llama_cpp import LlamaCppEngine, child
+from flyball.engines.llama_cpp import LlamaCppEngine, child, process
 from tests.engines.llama_cpp.asking import LONG, alive, ask, pid_of, until
 from tests.models.files import gguf
 
@@ -91,6 +91,23 @@ async def test_an_engine_that_is_closed_while_it_loads_leaves_nothing(smollm: Pa
     await asyncio.sleep(0)
     await engine.aclose()
     with pytest.raises(EngineError):
+        await waiting
+
+
+async def test_a_child_that_loads_is_not_given_time_to_end(smollm: Path) -> None:
+    engine = LlamaCppEngine(smollm, context=512)
+    waiting = asyncio.ensure_future(engine.load())
+
+    async def started() -> bool:
+        await asyncio.sleep(0)
+        running = engine._host._child  # pyright: ignore[reportPrivateUsage]
+        return running is not None and running._process is not None  # pyright: ignore[reportPrivateUsage]
+
+    await until(started)
+    begun = time.monotonic()
+    await engine.aclose()
+    assert time.monotonic() - begun < process._GRACE  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(EngineError, match="while it was loading"):
         await waiting
 
 

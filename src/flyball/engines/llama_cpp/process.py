@@ -107,10 +107,13 @@ class ChildProcess:
             self._outgoing.put({"cancel": number})
 
     def stop(self) -> None:
-        """End the child, and wait until it has ended: a moment."""
+        """End the child, and wait until it has ended: a moment. One that still loads is killed at once."""
         with self._guard:
             self._stopping = True
         self._outgoing.put(None)
+        if not self.ready.done():
+            # It reads nothing until it has loaded, and there is nothing to save.
+            self._kill()
         if not self._ended.wait(_GRACE):
             self._kill()
             self._ended.wait(_GRACE)
