@@ -115,6 +115,14 @@ class TestFailures:
         result = await execute(fail, a_call(), None)
         assert result.error == "RuntimeError: StopIteration: "
 
+    async def test_an_exit_in_a_thread_ends_no_process(self):
+        @tool
+        def leave() -> str:
+            raise SystemExit(3)
+
+        result = await execute(leave, a_call(), None)
+        assert result.error == "RuntimeError: SystemExit: 3"
+
     @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
     async def test_interrupts_and_exits_pass(self, kind: type[BaseException]):
         async def stop() -> str:

@@ -82,6 +82,9 @@ def _threaded(fn: Callable[..., Any]) -> Callable[..., CoroutineType[Any, Any, o
         except StopIteration as error:
             # A future cannot carry it: the caller would wait for ever.
             raise RuntimeError(f"StopIteration: {error}") from error
+        except SystemExit as error:
+            # It ends a thread, and not the process: here it is the end of this call.
+            raise RuntimeError(f"SystemExit: {error}") from error
 
     async def run_in_thread(*args: Any, **arguments: Any) -> object:
         result = await asyncio.to_thread(call, *args, **arguments)

@@ -68,8 +68,37 @@ def test_with_json_an_interruption_is_a_document(start: Start, process: Flyball)
     assert document["loop_id"] == found[0]["run"]
 
 
+def test_a_tool_that_sleeps_holds_nothing_up(start: Start, process: Flyball, home: Path) -> None:
+    child = start("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":sleepy", "-q")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "asleep\n"
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)  # half of what it sleeps
+    assert child.returncode == 130
+    assert "is recorded as far as it came; to go on: flyball resume " in err
+    assert sound(home)
+    said = process("resume", "last", "-q", WAKE="1")
+    assert (said.code, said.out) == (0, "asleep\nIt says: Rome. Take an umbrella.\n")
+
+
+def test_a_deadline_is_one_for_a_tool_that_sleeps_too(start: Start, process: Flyball) -> None:
+    tool = TOOLBOX + ":sleepy"
+    child = start("ask", "Rome?", "-m", "scripted:forecast", "--tools", tool, "--deadline", "1")
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 124
+    assert err.startswith("flyball: CANCELLED_TIMEOUT: ")
+    assert process("runs", "--json").json[0]["stage"] == "cancelled"
+
+
+def test_what_is_registered_for_the_end_is_done_all_the_same(start: Start) -> None:
+    tool = TOOLBOX + ":sleepy"
+    child = start("ask", "Rome?", "-m", "scripted:forecast", "--tools", tool, "--deadline", "1")
+    out, _ = child.communicate(timeout=30)
+    assert out == "asleep\ngood night\n"
+
+
 def test_a_second_signal_kills_what_cannot_be_stopped(start: Start) -> None:
-    child = start("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":sleepy")
+    child = start("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":deaf")
     assert child.stdout is not None
     assert child.stdout.readline() == "asleep\n"
     child.send_signal(signal.SIGINT)

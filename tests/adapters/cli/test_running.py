@@ -11,7 +11,7 @@ import pytest
 from flyball.adapters.cli.exits import exit_code
 from flyball.adapters.cli.running import Session, run
 from flyball.core.errors import CancelledSignal
-from tests.adapters.cli.conftest import Flyball
+from tests.adapters.cli.conftest import TOOLBOX, Flyball
 
 
 async def signalled(number: int) -> None:
@@ -99,3 +99,28 @@ def test_an_interrupted_run_is_named(flyball: Flyball, monkeypatch: pytest.Monke
     finally:
         for one, before in zip((signal.SIGINT, signal.SIGTERM), handler, strict=True):
             signal.signal(one, before)
+
+
+def test_a_tool_that_exits_the_program_is_a_line(flyball: Flyball) -> None:
+    said = flyball("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":leaves", "-q")
+    assert said.code == 5
+    assert (
+        "flyball: TOOL_EXECUTION_FAILED: a tool exits the program (SystemExit: bye), and may not" in said.err
+    )
+    assert flyball("runs", "--json").json[0]["turns"] == 1
+
+
+def test_in_a_thread_an_exit_is_a_failure_like_any_other(flyball: Flyball) -> None:
+    said = flyball("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":leaves_thread", "-q")
+    assert (said.code, said.out) == (0, "It says: RuntimeError: SystemExit: bye. Take an umbrella.\n")
+
+
+def test_an_interruption_of_what_is_imported_is_a_line(
+    flyball: Flyball, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("importlib.util.find_spec", interrupted)
+    said = flyball("runs")
+    assert (said.code, said.out, said.err) == (130, "", "flyball: CANCELLED_SIGNAL: interrupted\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import time
 
 from pydantic import BaseModel
@@ -30,10 +32,32 @@ async def burn(city: str) -> str:
 
 @tool
 def sleepy(city: str) -> str:
-    """Takes a while, in a thread that nobody can stop."""
+    """Takes a while, in a thread that nobody can stop; `WAKE` in the environment wakes it."""
     print("asleep", flush=True)
-    time.sleep(60)
+    if "WAKE" not in os.environ:
+        atexit.register(print, "good night")
+        time.sleep(60)
     return city
+
+
+@tool
+async def deaf(city: str) -> str:
+    """Takes a while, and lets nobody else do anything meanwhile."""
+    print("asleep", flush=True)
+    time.sleep(60)  # noqa: ASYNC251 - that is what it is for
+    return city
+
+
+@tool
+async def leaves(city: str) -> str:
+    """Ends the program."""
+    raise SystemExit("bye")
+
+
+@tool
+def leaves_thread(city: str) -> str:
+    """Ends the program, as it thinks."""
+    raise SystemExit("bye")
 
 
 forecasts = Toolset("forecasts", [weather])

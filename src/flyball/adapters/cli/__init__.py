@@ -5,7 +5,7 @@
     models doctor                      the machine's own: model files, what is installed
     app                                the commands as one program: parsing, errors, exit codes
     shared places exits failing        options of all commands; folders; exit codes; errors as a line or JSON
-    running                            the event loop, Ctrl-C and SIGTERM
+    running threads                    the event loop, Ctrl-C and SIGTERM; tools that do not end
     screen answering approving         what a terminal shows; an answer as it comes; a person's yes or no
     prompting loading origin naming    the prompt, modules, what a run was begun with, run ids
     timeline explaining rendering      a run's course, drawn; its turns, explained; what engines made of them
@@ -25,7 +25,23 @@ _NEEDED = ("cyclopts", "rich", "platformdirs")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code (see `exits`)."""
+    """Run the command line; returns the exit code (see `exits`).
+
+    Without arguments it is the process's own command: the process then ends with it, whatever its tools do.
+    """
+    try:
+        code = _main(sys.argv[1:] if argv is None else list(argv))
+    except KeyboardInterrupt:
+        # While something was being imported: nothing has begun that could be told more about.
+        sys.stderr.write("flyball: CANCELLED_SIGNAL: interrupted\n")
+        code = 130
+    threads = sys.modules.get("flyball.adapters.cli.threads")
+    if argv is None and threads is not None and threads.any_busy():
+        threads.end_process(code)
+    return code
+
+
+def _main(argv: list[str]) -> int:
     from importlib.util import find_spec
 
     missing = [name for name in _NEEDED if find_spec(name) is None]
@@ -37,4 +53,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 3
     from flyball.adapters.cli.app import call
 
-    return call(sys.argv[1:] if argv is None else list(argv))
+    return call(argv)

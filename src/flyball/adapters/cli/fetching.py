@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOCAL = "local"
+_GRACE = 1.0
+"""Seconds that a download has to end in when it is cancelled."""
 
 
 async def fetched(model: str) -> str:
@@ -94,8 +96,9 @@ async def _shown(pull: Callable[[Progress], T]) -> T:
             return await asyncio.shield(pulling)
         except asyncio.CancelledError:
             stop.set()
-            await asyncio.wait([pulling])
-            pulling.exception()
+            # It hears that at its next piece. Where none comes it is left: the next one to pull sweeps up.
+            if (await asyncio.wait([pulling], timeout=_GRACE))[0]:
+                pulling.exception()
             raise
 
 

@@ -14,7 +14,8 @@ from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from flyball.adapters.cli.exits import stopped
-from flyball.core.errors import CancelledSignal
+from flyball.adapters.cli.threads import Threads
+from flyball.core.errors import CancelledSignal, ToolExecutionFailed
 
 T = TypeVar("T")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -26,6 +27,7 @@ class Session:
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
         self._loop = self._runner.get_loop()
+        self._loop.set_default_executor(Threads())
         self._before: dict[signal.Signals, Any] = {}
         self._task: asyncio.Task[Any] | None = None
         self._came: int | None = None
@@ -36,7 +38,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the loop. A tool that cannot be stopped is waited for; a second signal ends that too."""
+        """Close the loop. A tool that cannot be stopped is left to its thread (see `threads`)."""
         try:
             self._runner.close()
         finally:
@@ -49,6 +51,7 @@ class Session:
         Raises:
             CancelledSignal: Ctrl-C or SIGTERM came; the detail `signal` has its number. What the work made of
                 the cancellation (which run it leaves) is told too.
+            ToolExecutionFailed: code of the user's exits the program.
         """
         self._enter()
         try:
@@ -59,6 +62,11 @@ class Session:
             number = signal.Signals(self._came or signal.SIGINT)
             word = "interrupted" if number is signal.SIGINT else f"stopped by {number.name}"
             raise stopped(word, number, error) from None
+        except SystemExit as error:
+            raise ToolExecutionFailed(
+                f"a tool exits the program (SystemExit: {error}), and may not: let it raise an error, which "
+                "the model reads. What was recorded stays: flyball resume goes on with it"
+            ) from error
         finally:
             self._task = None
 
