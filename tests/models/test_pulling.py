@@ -405,6 +405,20 @@ def test_what_a_killed_process_left_is_cleaned_up_by_the_next(home: Path, hub: H
     assert leftovers(home) == KEPT
 
 
+def test_no_pip_outlives_the_process_that_pulls(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes calls, and never says a word
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
+        with started("pull(IN_ONE)") as process:
+            silent.settimeout(30)
+            call, _ = silent.accept()
+            process.send_signal(signal.SIGKILL)
+        with call:
+            call.settimeout(5)  # pip itself would hang up after ten
+            while call.recv(65536):
+                continue
+
+
 def test_two_processes_fetch_it_once(hub: Hub, home: Path) -> None:
     hub.files[URL] = DATA
     code = "print(pull(MODEL))"

