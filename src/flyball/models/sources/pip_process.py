@@ -1,4 +1,4 @@
-"""pip in a process that ends with its parent, however that ends. Run by its path: it needs nothing of flyball.
+"""pip in a process that ends with its parent, however that ends. It is run by its path, without flyball.
 
 Its standard input is a pipe that the parent holds open and never writes to: when the parent is gone, it ends.
 """
