@@ -100,8 +100,9 @@ _TABLE: Mapping[str, Rows] = {
     "vertex-anthropic": _ANTHROPIC,
     "ollama": {"": replace(UNKNOWN, native_schema=True)},
     OPENAI_COMPATIBLE: {"": UNKNOWN},
-    "test": {"": Profile(native_schema=True, images=True)},
-    "function": {"": Profile(images=True)},
+    # Scripts and functions: what they say is their author's affair, and so is what it is held to.
+    "test": {"": Profile(native_schema=True, grammar=True, images=True)},
+    "function": {"": Profile(grammar=True, images=True)},
 }
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from flyball.core.messages import Message, Role
 from flyball.core.tools import ToolDefinition, ToolKind
 from flyball.inference.answers import result_of, text_answer, tool_call_answer
 from flyball.inference.cut import events_of
 from flyball.inference.minimum.value import smallest_value
+from flyball.inference.profile import Profile, profile_for
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.inference.stream import StreamEvent
 
@@ -47,6 +49,11 @@ class StandInEngine:
     def model_info(self) -> ModelInfo:
         """The model is called `test`."""
         return ModelInfo("test", provider="test")
+
+    @property
+    def profile(self) -> Profile:
+        """It finds values for schemas, and none for grammars."""
+        return replace(profile_for(self.model_info()), grammar=False)
 
     def _answer(self, request: Request) -> Message:
         tool = self._tool_to_call(request)

@@ -108,6 +108,11 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     engine = like[1].engine if like is not None and config.model is like[0].model else None
     if engine is None:
         engine = resolve_engine(config.model)
+    if config.grammar is not None and not profile_for(engine).grammar:
+        raise UserError(
+            f"the model {engine.model_info().name!r} cannot be held to a grammar: take one that can, such as "
+            "local, or leave the grammar out (an engine that can says so in its profile)"
+        )
     tools: dict[str, Tool] = {}
     for tool in config.tools:
         name = tool.spec.definition.name

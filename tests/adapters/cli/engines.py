@@ -19,6 +19,7 @@ from flyball.inference.answers import tool_call
 from flyball.inference.cut import events_of
 from flyball.inference.engine import Engine
 from flyball.inference.model_string import ModelRef
+from flyball.inference.profile import Profile, profile_for
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.inference.stream import StreamEvent, TextDelta
 
@@ -49,6 +50,10 @@ class Scripted:
 
     def model_info(self) -> ModelInfo:
         return ModelInfo(self._name, 4096, "scripted")
+
+    @property
+    def profile(self) -> Profile:
+        return replace(profile_for(self.model_info()), grammar=True)
 
     async def aclose(self) -> None:
         if file := os.environ.get("CLOSED"):

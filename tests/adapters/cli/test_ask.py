@@ -187,6 +187,14 @@ def test_an_answer_that_follows_a_grammar(flyball: Flyball) -> None:
     assert turn["sent"]["grammar"] == 'root ::= "yes" | "no"'
 
 
+def test_a_model_that_cannot_be_held_to_a_grammar_is_not_asked(flyball: Flyball) -> None:
+    Path("yes.gbnf").write_text('root ::= "yes" | "no"')
+    said = flyball("ask", "Is it?", "-m", "test", "--grammar", "yes.gbnf")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("flyball: CONFIG_USAGE: the model 'test' cannot be held to a grammar")
+    assert flyball("runs", "--json").json == []
+
+
 @pytest.mark.parametrize(
     ("content", "code", "told"),
     [

@@ -36,7 +36,7 @@ def ask(
         words: The prompt.
         system: Instructions for the model.
         schema: A file with a JSON Schema that the answer must follow.
-        grammar: A file with a grammar (GBNF) that the decoder is held to, where the engine can.
+        grammar: A file with a grammar (GBNF) that the decoder is held to, of a model that can be (local).
         temperature: How freely the model chooses its words.
         max_tokens: How many tokens an answer may have.
         deadline: Seconds for the whole run; 0 for no limit.
