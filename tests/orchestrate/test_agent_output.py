@@ -187,14 +187,6 @@ def test_a_grammar_that_is_none_is_refused_where_the_agent_is_made(grammar: str,
         Agent(Script()).clone(grammar=grammar)
 
 
-def test_a_model_that_cannot_be_held_to_a_grammar_is_refused_one() -> None:
-    with pytest.raises(UserError, match="the model 'test' cannot be held to a grammar"):
-        Agent("test", grammar=GRAMMAR).run_sync("go")
-    agent = Agent(Script("yes"), grammar=GRAMMAR)
-    with pytest.raises(UserError, match="cannot be held to a grammar"):
-        agent.run_sync("go", model="test")
-
-
 def test_a_grammar_is_text() -> None:
     with pytest.raises(UserError, match="the text of a GBNF grammar, not 3"):
         Agent(Script(), grammar=3)  # pyright: ignore[reportArgumentType, reportCallIssue] - that is the point

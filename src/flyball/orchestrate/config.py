@@ -17,6 +17,7 @@ from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
 from flyball.inference.registry import resolve_engine
 from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
+from flyball.orchestrate.holding import check_can_hold
 from flyball.orchestrate.output import output_spec, prompted_instructions
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.schema_output import SchemaOutput, as_output, reader_for
@@ -104,15 +105,11 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
 
     Raises:
         ConfigurationFailure: the model, a tool or the output type cannot be used.
+        GrammarUnsupported: the model's engine cannot hold it to the output's schema.
     """
     engine = like[1].engine if like is not None and config.model is like[0].model else None
     if engine is None:
         engine = resolve_engine(config.model)
-    if config.grammar is not None and not profile_for(engine).grammar:
-        raise UserError(
-            f"the model {engine.model_info().name!r} cannot be held to a grammar: take one that can, such as "
-            "local, or leave the grammar out (an engine that can says so in its profile)"
-        )
     tools: dict[str, Tool] = {}
     for tool in config.tools:
         name = tool.spec.definition.name
@@ -131,6 +128,8 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
             repair=not isinstance(config.output, SchemaOutput) or config.output.repair,
         )
         reader = reader_for(config.output, output)
+    if output.grammar is not None or output.schema is not None:
+        check_can_hold(engine, output)
     clash = [definition.name for definition in output.tools if definition.name in tools]
     if clash:
         raise UserError(f"the tool name {clash[0]!r} is taken by the output: rename the tool")
