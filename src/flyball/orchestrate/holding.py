@@ -40,4 +40,4 @@ def _in_own_schema(error: GrammarUnsupported, outer: str | None) -> GrammarUnsup
     if outer is None or not isinstance(path, str) or not path.startswith(f"{wrapper}/"):
         return error
     own = "#" + path.removeprefix(wrapper)
-    return GrammarUnsupported(error.message.replace(path, own), **{**error.details, "path": own})
+    return GrammarUnsupported(error.message.replace(path, own), path=own, keyword=error.details["keyword"])
