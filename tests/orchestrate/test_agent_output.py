@@ -372,6 +372,12 @@ async def test_json_that_the_length_limit_cut_is_asked_for_again_for_nobody_know
     assert "cut off" in str(script.requests[1].messages[-1].parts[-1])
 
 
+async def test_where_the_last_answer_was_cut_the_error_says_what_to_raise(run: Runner) -> None:
+    cut = said(Text('{"name": "Rome", "people": 28'), reason=FinishReason.LENGTH)
+    with pytest.raises(UnexpectedModelBehavior, match="cut off at its limit of tokens: raise max_tokens"):
+        await run(Agent(Script(cut), output=City, output_mode="native", retries=0), "go")
+
+
 # Several calls in one turn
 
 

@@ -67,8 +67,11 @@ def count_retry(state: State, feedback: str) -> FlyballError | None:
     state.retries += 1
     if state.retries <= state.spec.retries:
         return None
+    said = state.history[-1].finish_reason if state.history else None
+    cut = " The last was cut off at its limit of tokens: raise max_tokens." if said == "length" else ""
     return UnexpectedModelBehavior(
-        f"no acceptable answer after {state.spec.retries} retries. The last feedback was: {feedback[:500]}",
+        f"no acceptable answer after {state.spec.retries} retries.{cut} "
+        f"The last feedback was: {feedback[:500]}",
         allowed=state.spec.retries,
         feedback=feedback[:2000],
     )

@@ -11,6 +11,7 @@ from flyball.core.encodable import to_json
 from flyball.core.errors import (
     FlyballError,
     JournalFailure,
+    JSONInvalid,
     OrchestrationFailure,
     RuleFailed,
     SchemaInvalid,
@@ -96,7 +97,7 @@ def _failed(
     look = Look()
     if (refused := _refused(events)) is not None:
         look = _looked_at(asked, output, events)
-        error = _told_by_category(asked, error, look, refused)
+        error = _told_by_category(asked, error, look, refused, _last_said(events))
     report = response.validation_result
     if report is not None:
         violations = tuple([str(fault) for fault in look.faults]) or (refused or ())
@@ -129,15 +130,20 @@ def _looked_at(asked: Asked, output: OutputSpec, events: Sequence[Event]) -> Loo
     return SchemaReader(asked.schema, output).look(_raw(answer, output))
 
 
-def _told_by_category(asked: Asked, error: SystemError, look: Look, refused: tuple[str, ...]) -> SystemError:
+def _told_by_category(
+    asked: Asked, error: SystemError, look: Look, refused: tuple[str, ...], said: Message | None
+) -> SystemError:
     """The error in the category of the last failure, once the retries are used up: pagantic's rule.
 
     The loop itself says, as gollem does, that the model gave no acceptable answer; that is then the cause.
     """
     if error.kind != UnexpectedModelBehavior.__name__:
         return error
-    if look.faults:
-        failure: FlyballError = failure_of(look.faults)
+    if said is not None and said.finish_reason is FinishReason.LENGTH:
+        after = f" after {said.usage.output_tokens} tokens" if said.usage is not None else ""
+        failure: FlyballError = JSONInvalid(f"the answer was cut off{after}, its limit: raise max_tokens")
+    elif look.faults:
+        failure = failure_of(look.faults)
     else:
         told = refused[0] if refused else error.message
         failure = (RuleFailed if asked.ruled or asked.schema is not None else SchemaInvalid)(told)
