@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 from msgspec.structs import replace
 
 from flyball.core.errors import ContextExceeded, EngineError, UnknownModel
-from flyball.core.messages import Message, Role, assistant
+from flyball.core.messages import FinishReason, Message, Role, assistant
 from flyball.core.usage import Usage
 from flyball.inference.answers import tool_call
 from flyball.inference.cut import events_of
@@ -53,7 +53,7 @@ class Scripted:
 
     @property
     def profile(self) -> Profile:
-        return replace(profile_for(self.model_info()), grammar=True)
+        return replace(profile_for(self.model_info()), grammar=True, native_schema=self._name == "cut")
 
     async def aclose(self) -> None:
         if file := os.environ.get("CLOSED"):
@@ -80,6 +80,8 @@ class Scripted:
             return assistant(" | ".join(said))
         if self._name == "no-json":
             return assistant('{"city": 3}' if request.output is not None else "no")
+        if self._name == "cut":
+            return replace(assistant('{"city": "Ro'), finish_reason=FinishReason.LENGTH)
         if self._name == "full":
             raise ContextExceeded("9000 tokens do not fit into a context of 4096")
         raise EngineError("the lights went out")

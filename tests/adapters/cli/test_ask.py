@@ -169,8 +169,13 @@ def test_an_answer_of_a_type(flyball: Flyball) -> None:
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [("no JSON", "holds no JSON"), ("[1]", "is an object, not a list"), ('{"type": "strnig"}', "strnig")],
-    ids=["no JSON", "no object", "no schema"],
+    [
+        ("no JSON", "holds no JSON"),
+        ("[1]", "is an object, not a list"),
+        ("false", "not false, which nothing follows"),
+        ('{"type": "strnig"}', "strnig"),
+    ],
+    ids=["no JSON", "no object", "false", "no schema"],
 )
 def test_a_file_that_is_no_schema(flyball: Flyball, content: str, told: str) -> None:
     Path("schema.json").write_text(content)
@@ -178,6 +183,41 @@ def test_a_file_that_is_no_schema(flyball: Flyball, content: str, told: str) -> 
     assert (said.code, said.out) == (3, "")
     assert said.err.startswith("flyball: CONFIG_SCHEMA_MALFORMED: --schema schema.json: ")
     assert told in said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [(b'{"type": "null"}', "null\n"), (b"true", "null\n"), (b'\xef\xbb\xbf{"const": 3}', "3\n")],
+    ids=["null", "anything", "with a BOM"],
+)
+def test_an_answer_is_printed_without_what_it_was_wrapped_in(
+    flyball: Flyball, content: bytes, answer: str
+) -> None:
+    Path("schema.json").write_bytes(content)
+    said = flyball("ask", "What?", "-m", "test", "--schema", "schema.json", "-q")
+    assert (said.code, said.out, said.err) == (0, answer, "")
+    assert flyball("replay", "-q").out == answer
+
+
+def test_a_text_that_was_cut_off_is_told(flyball: Flyball) -> None:
+    said = flyball("ask", "Where?", "-m", "scripted:cut", "-q")
+    told = "the answer was cut off at its limit of tokens: --max-tokens sets a higher one\n"
+    assert (said.code, said.out, said.err) == (0, '{"city": "Ro\n', told)
+
+
+def test_an_object_that_was_cut_off_is_told_in_words_for_people(flyball: Flyball) -> None:
+    Path("schema.json").write_text(json.dumps(SCHEMA))
+    said = flyball("ask", "Where?", "-m", "scripted:cut", "--schema", "schema.json")
+    assert (said.code, said.out) == (6, "")
+    assert said.err.startswith(
+        "flyball: CONSTRAINT_JSON_INVALID: the answer was cut off after 12 tokens, its limit: raise "
+        "max_tokens (--max-tokens sets a higher one; see: flyball why "
+    )
+
+
+def test_a_grammar_with_a_bom(flyball: Flyball) -> None:
+    Path("yes.gbnf").write_bytes(b'\xef\xbb\xbfroot ::= "yes"')
+    assert flyball("ask", "Is it?", "-m", "scripted:echo", "--grammar", "yes.gbnf").code == 0
 
 
 def test_an_answer_that_follows_a_grammar(flyball: Flyball) -> None:

@@ -17,22 +17,25 @@ from flyball.adapters.cli.exits import OK, exit_code
 from flyball.adapters.cli.failing import report
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.screen import err, one_line, plain, write_json
-from flyball.core.messages import Text, ToolCall
+from flyball.core.messages import FinishReason, Text, ToolCall
 from flyball.inference.stream import Finish, PartEnd, PartStart, StreamEvent, TextDelta, ToolCallDelta
 from flyball.orchestrate.contracts import SystemResponse
 from flyball.orchestrate.output import OUTPUT_TOOL_NAME
+
+_RAISE = "--max-tokens sets a higher one"
 
 
 class Answer:
     """Shows a run while it is read.
 
-    `streams`: whether text is written as it comes; where the answer is an object it is not, because what the
-    model says on the way may not be it. `quiet` leaves the last line out.
+    `typed`: whether the answer is JSON; then no text is written as it comes, because what the model says on
+    the way may not be it. `quiet` leaves the last line out.
     """
 
-    def __init__(self, *, streams: bool, tools: bool, quiet: bool = False) -> None:
+    def __init__(self, *, typed: bool, tools: bool, quiet: bool = False) -> None:
         self._terminal = sys.stdout.isatty()
-        self._streams = streams and (self._terminal or not tools)
+        self._typed = typed
+        self._streams = not typed and (self._terminal or not tools)
         self._quiet = quiet
         self._began = time.monotonic()
         self._written = ""
@@ -57,13 +60,17 @@ class Answer:
 
     def close(self, response: SystemResponse) -> int:
         """Write what has not been written yet, and the last line; gives the exit code."""
+        cut = response.finish_reason is FinishReason.LENGTH
         if response.error is not None:
-            return report(response.error, as_json=False, run_id=short(response.loop_id))
-        if response.structured_output is not None:
+            hint = _RAISE if cut else ""
+            return report(response.error, as_json=False, run_id=short(response.loop_id), hint=hint)
+        if self._typed:
             write_json(response.structured_output)
         elif not self._written:
             sys.stdout.write(self._clean(response.content).rstrip("\n") + "\n")
         sys.stdout.flush()
+        if cut:
+            err().print(f"the answer was cut off at its limit of tokens: {_RAISE}", style="yellow")
         if not self._quiet:
             err().print(_costs(response, time.monotonic() - self._began), style="dim")
         return OK
@@ -126,13 +133,13 @@ async def respond(
     pieces: AsyncGenerator[StreamEvent | SystemResponse],
     *,
     as_json: bool,
-    streams: bool,
+    typed: bool,
     tools: bool,
     quiet: bool,
 ) -> int:
     """Show a run to its end, as a person or as a program wants it; gives the exit code."""
     if not as_json:
-        answer = Answer(streams=streams, tools=tools, quiet=quiet)
+        answer = Answer(typed=typed, tools=tools, quiet=quiet)
         return answer.close(await answer.shown(pieces))
     response = SystemResponse()
     async for piece in pieces:

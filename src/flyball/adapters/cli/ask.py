@@ -75,7 +75,7 @@ async def _ask(
     request: SystemRequest, origin: Origin, options: dict[str, Any], driven: Driven, shared: Shared
 ) -> int:
     from flyball.adapters.cli.answering import respond
-    from flyball.adapters.cli.serving import leaving, serving
+    from flyball.adapters.cli.serving import is_typed, leaving, serving
     from flyball.core.ids import new_id
 
     journal, loop_id = shared.open(), new_id()
@@ -86,7 +86,8 @@ async def _ask(
         return await respond(
             system.stream(request, loop_id=loop_id),
             as_json=shared.json,
-            streams=not origin.output and (request.output is None or request.output.schema is None),
+            typed=is_typed(system.agent.spec)
+            or (request.output is not None and request.output.schema is not None),
             tools=bool(origin.tools),
             quiet=driven.quiet,
         )

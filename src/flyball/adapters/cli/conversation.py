@@ -12,7 +12,7 @@ from flyball.adapters.cli.explaining import Explanation, explain
 from flyball.adapters.cli.naming import find_run
 from flyball.adapters.cli.origin import Origin, origin_of
 from flyball.adapters.cli.rendering import with_prompts
-from flyball.adapters.cli.serving import leaving, serving
+from flyball.adapters.cli.serving import is_typed, leaving, serving
 from flyball.adapters.cli.shared import Shared
 from flyball.core.errors import UserError
 from flyball.core.ids import new_id
@@ -92,7 +92,7 @@ class Conversation:
         )
         self.last_run = loop_id = new_id()
         answer = Answer(
-            streams=not self._origin.output, tools=bool(self._origin.tools), quiet=self._driven.quiet
+            typed=is_typed(self._system.agent.spec), tools=bool(self._origin.tools), quiet=self._driven.quiet
         )
         async with leaving(self._journal, loop_id):
             response = await answer.shown(self._system.stream(request, loop_id=loop_id))

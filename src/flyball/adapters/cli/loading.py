@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF8
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -59,14 +60,16 @@ def schema_of(file: Path) -> dict[str, Any]:
         SchemaMalformed: it holds none.
     """
     try:
-        document: Any = msgspec.json.decode(file.read_bytes())
+        document: Any = msgspec.json.decode(file.read_bytes().removeprefix(BOM_UTF8))
     except OSError as error:
         raise UserError(f"--schema {file}: it cannot be read: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise SchemaMalformed(f"--schema {file}: it holds no JSON: {error}", path=str(file)) from error
+    if document is True:  # which anything follows
+        document = {}
     if not isinstance(document, dict):
-        kind = type(document).__name__
-        raise SchemaMalformed(f"--schema {file}: a JSON Schema is an object, not a {kind}", path=str(file))
+        kind = "false, which nothing follows" if document is False else f"a {type(document).__name__}"
+        raise SchemaMalformed(f"--schema {file}: a JSON Schema is an object, not {kind}", path=str(file))
     schema = cast("dict[str, Any]", document)
     try:
         validator_of(schema)
@@ -84,7 +87,7 @@ def grammar_of(file: Path) -> str:
         GrammarMalformed: it holds none.
     """
     try:
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8-sig")
     except FileNotFoundError as error:
         raise GrammarNotFound(f"--grammar {file}: there is no such file", path=str(file)) from error
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import Any
 from flyball.adapters.cli.exits import RUN
 from flyball.adapters.cli.naming import short
 from flyball.core.errors import CancelledSignal
+from flyball.core.spec import LoopSpec
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.recorded import load
@@ -59,17 +60,21 @@ async def leaving(journal: Journal, loop_id: str) -> AsyncGenerator[None]:
         raise error from None
 
 
+def is_typed(spec: LoopSpec) -> bool:
+    """Whether the answer is JSON, and not text."""
+    return spec.output.schema is not None or bool(spec.output.tools)
+
+
 async def go_on(system: System, journal: Journal, loop_id: str, *, as_json: bool, quiet: bool) -> int:
     """Drive a recorded run to its end and show it; one that ended badly is tried again. The exit code."""
     from flyball.adapters.cli.answering import respond
 
     _, state = await load(journal, loop_id)
-    output = state.spec.output
     async with leaving(journal, loop_id):
         return await respond(
             system.resume_stream(loop_id, retry=True),
             as_json=as_json,
-            streams=output.schema is None and not output.tools,
+            typed=is_typed(state.spec),
             tools=bool(state.spec.tools),
             quiet=quiet,
         )
