@@ -333,6 +333,22 @@ async def test_going_round_in_circles_is_noticed(
     check_history(error.partial.messages)
 
 
+async def test_a_circle_names_the_error_that_it_goes_round(run: Runner) -> None:
+    @tool
+    async def weather(city: str) -> str:
+        raise OSError(f"no wind in {city}")
+
+    calls = [call("weather", {"city": "Rome"})] * 3
+    agent = Agent(Script(*calls), tools=[weather], limits=Limits(repeated_calls=2))
+    error = await run.failing(LoopDetected, agent, "go")
+    assert "what weather said last: OSError: no wind in Rome" in str(error)
+
+
+async def test_a_circle_of_calls_that_went_well_names_no_error(run: Runner) -> None:
+    agent = Agent(Script(*circle(("add", 1)) * 3), tools=[add], limits=Limits(repeated_calls=2))
+    assert "said last" not in str(await run.failing(LoopDetected, agent, "go"))
+
+
 @pytest.mark.parametrize(("length", "once", "allowed"), CIRCLES.values(), ids=CIRCLES)
 async def test_as_many_rounds_as_allowed_are_no_circle(
     run: Runner, length: int, once: list[Answer], allowed: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flyball.core.errors import LoopDetected
-from flyball.core.messages import ToolCall
+from flyball.core.messages import ResultKind, ToolCall, ToolResult
 from flyball.orchestrate.state import State
 
 LONGEST = 3
@@ -36,10 +36,22 @@ def going_round(state: State, calls: Sequence[ToolCall]) -> LoopDetected | None:
     state.rounds = tuple(repeated)
     for period, turns in enumerate(repeated, start=1):
         if turns >= period * allowed:
+            failed = _last_failure(state, calls)
+            told = "" if failed is None else f"; what {failed.name} said last: {failed.text[:500]}"
             return LoopDetected(
                 f"the model asks for the same calls again and again: {signature[:200]} "
-                f"(the limit repeated_calls is {allowed})",
+                f"(the limit repeated_calls is {allowed}){told}",
                 calls=signature[:1000],
                 times=turns // period + 1,
             )
+    return None
+
+
+def _last_failure(state: State, calls: Sequence[ToolCall]) -> ToolResult | None:
+    """What came back the last time, where that was an error or a wish for other arguments."""
+    names = {call.name for call in calls}
+    for message in reversed(state.history):
+        if found := [result for result in message.tool_results if result.name in names]:
+            bad = [result for result in found if result.is_error or result.status is ResultKind.RETRY]
+            return bad[-1] if bad else None
     return None
