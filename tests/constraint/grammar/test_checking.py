@@ -20,6 +20,9 @@ GOOD = {
     "recursion on the right": 'root ::= "a" root | ""',
     "an empty alternative": 'root ::= "a" |',
     "counts": 'root ::= "a"{2} "b"{2,} "c"{0,3} ("d" "e"){1, 2}',
+    "a dash at the end of a set": "root ::= [a-] [-a] [a\\-c] [+--]",
+    "a way out in a group": 'root ::= "a" ("b" | root)',
+    "a way out by a count": 'root ::= "a" root{0,2}',
     "recursion behind something": 'root ::= a* "x" root?\na ::= "y"',
 }
 
@@ -46,6 +49,18 @@ BAD = {
         1,
         1,
         "begins with itself",
+    ),
+    "a range the wrong way round": ("root ::= [0-9z-a]", 1, 14, "the range z-a holds nothing"),
+    "such a range of escapes": ("root ::= [\\x41-\\n]", 1, 11, r"the range \\x41-\\n holds nothing"),
+    "an empty set": ('root ::= "a" [^]', 1, 14, "this set is empty"),
+    "a count the wrong way round": ('root ::= "x"{3,2}', 1, 13, r"\{3,2\} begins after its end"),
+    "two definitions": ('root ::= "a"\na ::= "b"\nroot ::= "c"', 3, 1, "is defined already, in line 1"),
+    "no way out": ('root ::= "a" root', 1, 1, "can never end"),
+    "no way out of one alternative": (
+        'root ::= "x" | a\na ::= "y" (b | b "z")\nb ::= "x" a',
+        2,
+        1,
+        "'a' can never end",
     ),
     "a NUL": ('root ::= "a\0"', 1, 12, "NUL"),
 }

@@ -20,6 +20,7 @@ _WIDE_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
 _COUNT = re.compile(r"\{[ \t]*(\d+)[ \t]*(?:(,)[ \t]*(\d*)[ \t]*)?\}")
 _TOKEN = re.compile(r"!?<(?:\[\d+\]|[^<>\r\n]+)>")
 _HEX = {"x": 2, "u": 4, "U": 8}
+_ESCAPED = {"t": "\t", "r": "\r", "n": "\n"}
 
 
 class Symbol(Struct):
@@ -31,7 +32,9 @@ class Symbol(Struct):
 
 
 def check_grammar(text: str) -> None:
-    """Check that a text is a GBNF grammar with a rule `root`, all rules defined and none left-recursive.
+    """Check that a text is a GBNF grammar with a rule `root`, whose rules can be worked with.
+
+    Each of them is defined, once; none begins with itself, and each can come to an end.
 
     Raises:
         GrammarWithoutRoot: it has no rule `root`.
@@ -53,6 +56,7 @@ def check_grammar(text: str) -> None:
             rules=rules,
         )
     _check_recursion(reader)
+    _check_ends(reader)
 
 
 class _Reader:
@@ -82,8 +86,11 @@ class _Reader:
             raise self.wrong(f"'::=' should follow the name {name!r}")
         self.at += 3
         self.skip(_WIDE_SPACE)
+        if name in self.defined:
+            line = self.text.count("\n", 0, self.defined[name]) + 1
+            raise self.wrong(f"the rule {name!r} is defined already, in line {line}", start)
+        self.defined[name] = start
         self.rules[name] = self.alternatives(nested=False)
-        self.defined.setdefault(name, start)
         if self.at < len(self.text) and self.peek() not in "\r\n":
             raise self.wrong(f"{self.peek()!r} is unexpected; a rule ends with its line")
         self.skip(_WIDE_SPACE)
@@ -158,26 +165,40 @@ class _Reader:
         self.at += 1
         if self.peek() == "^":
             self.at += 1
+        if self.peek() == "]":
+            raise self.wrong("this set is empty", start)
         while self.peek() != "]":
             if not self.peek():
                 raise self.wrong("this set is not closed", start)
-            self.character()
+            self.characters_from_to()
         self.at += 1
 
-    def character(self) -> None:
+    def characters_from_to(self) -> None:
+        """Reads a character of a set, or a range of them."""
+        start, first = self.at, self.character()
+        if self.peek() != "-" or self.text[self.at + 1 : self.at + 2] in ("", "]"):
+            return
+        self.at += 1
+        if self.character() < first:
+            told = self.text[start : self.at]
+            raise self.wrong(f"the range {told} holds nothing: it begins after its end", start)
+
+    def character(self) -> int:
+        """Reads a character; its number."""
         if self.peek() != "\\":
             self.at += 1
-            return
+            return ord(self.text[self.at - 1])
         mark = self.text[self.at + 1 : self.at + 2]
         if mark in _HEX:
             digits = self.text[self.at + 2 : self.at + 2 + _HEX[mark]]
             if not re.fullmatch(rf"[0-9a-fA-F]{{{_HEX[mark]}}}", digits):
                 raise self.wrong(f"\\{mark} needs {_HEX[mark]} hexadecimal digits")
             self.at += 2 + _HEX[mark]
-        elif mark and mark in 'trn\\"[]-':
+            return int(digits, 16)
+        if mark and mark in 'trn\\"[]-':
             self.at += 2
-        else:
-            raise self.wrong(f"there is no escape \\{mark}")
+            return ord(_ESCAPED.get(mark, mark))
+        raise self.wrong(f"there is no escape \\{mark}")
 
     def counts(self, space: re.Pattern[str]) -> bool:
         """Reads the counts behind a symbol; whether they allow none of it."""
@@ -192,6 +213,8 @@ class _Reader:
                     raise self.wrong(
                         f"a count goes up to {MOST_TIMES}; make a rule of a part and repeat that"
                     )
+                if count[3] and high < low:
+                    raise self.wrong(f"the count {count[0]} begins after its end")
                 empty |= low == 0
                 self.at = count.end()
             else:
@@ -230,6 +253,33 @@ def _check_recursion(reader: _Reader) -> None:
             if rule not in seen:
                 seen.add(rule)
                 waiting += begins[rule]
+
+
+def _check_ends(reader: _Reader) -> None:
+    """A rule all of whose ways lead back to itself would never end, and neither would the answer."""
+    ends: set[str] = set()
+    found = True
+    while found:
+        found = False
+        for name in reversed(reader.rules):  # what a rule needs mostly stands below it
+            if name not in ends and _may_end(reader.rules[name], ends):
+                ends.add(name)
+                found = True
+    for name, at in reader.defined.items():
+        if name not in ends:
+            raise reader.wrong(f"the rule {name!r} can never end: give it a way out", at)
+
+
+def _may_end(options: list[list[Symbol]], ends: set[str]) -> bool:
+    return any(all(_has_end(symbol, ends) for symbol in option) for option in options)
+
+
+def _has_end(symbol: Symbol, ends: set[str]) -> bool:
+    if symbol.empty:
+        return True
+    if symbol.group is not None:
+        return _may_end(symbol.group, ends)
+    return not symbol.rule or symbol.rule in ends
 
 
 def _empty_rules(rules: dict[str, list[list[Symbol]]]) -> set[str]:
