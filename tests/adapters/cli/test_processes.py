@@ -164,6 +164,43 @@ def test_closed_streams(process: Flyball, home: Path) -> None:
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "yes\n", "")
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [("ask", "hi", "-m", "test"), ("ask", "hi", "-m", "test", "--json"), ("runs",), ("--help",)],
+    ids=["ask", "json", "runs", "help"],
+)
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")],
+    ids=["closed", "full"],
+)
+def test_a_stdout_that_cannot_be_written_is_a_line(
+    flyball: Flyball, argv: tuple[str, ...], where: str, why: str
+) -> None:
+    if where == ">/dev/full" and not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    flyball("ask", "hi", "-m", "test", "-q")
+    line = " ".join([f"'{word}'" for word in (*COMMAND, *argv)])
+    finished = subprocess.run(
+        ["sh", "-c", f"{line} {where}"],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert finished.returncode == 8
+    assert finished.stderr == f"flyball: ORCHESTRATION_FAILED: stdout cannot be written: {why}\n"
+
+
+def test_where_nobody_can_be_told_the_exit_code_tells(process: Flyball, home: Path) -> None:
+    line = " ".join([f"'{word}'" for word in (*COMMAND, "ask", "hi", "-m", "nope")])
+    for where in ("2>&-", "<&- >&- 2>&-"):
+        finished = subprocess.run(
+            ["sh", "-c", f"{line} {where}"], capture_output=True, text=True, check=False
+        )
+        assert (finished.returncode, finished.stdout, finished.stderr) == (3, "", "")
+
+
 def test_a_missing_extra_is_one_line(home: Path) -> None:
     code = (
         "import sys\n"

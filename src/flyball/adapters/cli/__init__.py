@@ -6,7 +6,8 @@
     app                                the commands as one program: parsing, errors, exit codes
     shared places exits failing        options of all commands; folders; exit codes; errors as a line or JSON
     running threads                    the event loop, Ctrl-C and SIGTERM; tools that do not end
-    screen answering approving         what a terminal shows; an answer as it comes; a person's yes or no
+    streams screen                     stdout and stderr; what a terminal shows
+    answering approving                an answer as it comes; a person's yes or no
     prompting loading origin naming    the prompt, modules, what a run was begun with, run ids
     timeline explaining rendering      a run's course, drawn; its turns, explained; what engines made of them
 

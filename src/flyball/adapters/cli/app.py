@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from io import TextIOWrapper
 from itertools import pairwise
 
 from cyclopts import App, CycloptsError, Parameter
@@ -15,6 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 from flyball.adapters.cli.exits import BROKEN_PIPE, OK, UNEXPECTED, stopped
 from flyball.adapters.cli.failing import report
 from flyball.adapters.cli.prompting import STDIN
+from flyball.adapters.cli.streams import give_up_stdout, stdout_fault, take_streams
 from flyball.core.errors import FlyballError, OrchestrationFailure, UserError
 
 _HERE = "flyball.adapters.cli"
@@ -67,17 +66,18 @@ app.command(models)
 
 def call(argv: Sequence[str]) -> int:
     """Run a command; returns the exit code. Nothing but an end of the process by a signal leaves this."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    take_streams()
     options = argv[: argv.index("--")] if "--" in argv else argv
     try:
         code = _called(argv, as_json="--json" in options, debug="--debug" in options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is still in the buffer has nowhere to go: the interpreter must not try again when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        give_up_stdout()
         return BROKEN_PIPE
+    except OSError as error:
+        give_up_stdout()
+        wrong = OrchestrationFailure(f"stdout cannot be written: {error.strerror or error}")
+        return report(wrong, as_json=False)
     return code
 
 
@@ -114,6 +114,8 @@ def _called(argv: Sequence[str], *, as_json: bool, debug: bool) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
+        if error is stdout_fault():
+            raise
         if debug:
             traceback.print_exc()
         wrong = f"flyball failed unexpectedly: {type(error).__name__}: {error}"

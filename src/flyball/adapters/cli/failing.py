@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 from flyball.adapters.cli.exits import RUN, exit_code
@@ -26,5 +27,6 @@ def report(error: FlyballError | SystemError, *, as_json: bool, run_id: str = ""
     else:
         told_more = [f"see: flyball why {run_id}"] if run_id else []
         more = f" ({'; '.join([*([hint] if hint else []), *told_more])})" if hint or run_id else ""
-        sys.stderr.write(f"flyball: {told.code}: {one_line(told.message)}{more}\n")
+        with suppress(OSError):  # then there is nobody to tell, but by the exit code
+            sys.stderr.write(f"flyball: {told.code}: {one_line(told.message)}{more}\n")
     return exit_code(told)

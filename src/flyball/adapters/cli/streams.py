@@ -1,0 +1,66 @@
+"""The standard streams, where they are closed, or cannot be written any more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import TextIOWrapper
+
+
+class _Stdout(TextIOWrapper):
+    """Remembers why it could not be written: whoever gets the error cannot tell whose it is."""
+
+    fault: OSError | None = None
+
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            self.fault = error
+            raise
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            self.fault = error
+            raise
+
+
+def take_streams() -> None:
+    """Have all three streams, and let none of them fail for a character that it cannot write.
+
+    One that is closed has its number taken, so that no file gets it: reading there is the end, what is
+    written to stdout fails, and what is written to stderr is lost, because nobody could be told.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            _take(number, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            stream = os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+    out = sys.stdout
+    if out is sys.__stdout__ and type(out) is TextIOWrapper:
+        out.flush()
+        encoding, lines = out.encoding, out.line_buffering
+        sys.stdout = sys.__stdout__ = _Stdout(out.detach(), encoding, line_buffering=lines)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _take(number: int, how: int) -> None:
+    opened = os.open(os.devnull, how)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+
+
+def stdout_fault() -> OSError | None:
+    """Why stdout could not be written, if it could not."""
+    return getattr(sys.stdout, "fault", None)
+
+
+def give_up_stdout() -> None:
+    """Throw away what stdout still holds: it has nowhere to go, and Python must not try again at its end."""
+    _take(sys.stdout.fileno(), os.O_WRONLY)
