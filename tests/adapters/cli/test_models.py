@@ -65,6 +65,23 @@ def test_the_list(flyball: Flyball, home: Path) -> None:
     assert [row["name"] for row in document if row["here"]] == [NAME]
 
 
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [(40, "model size"), (60, "model size licence"), (100, "model size licence about")],
+    ids=["40", "60", "100"],
+)
+def test_the_list_in_a_narrow_place(on_terminal: OnTerminal, width: int, columns: str) -> None:
+    keep("hf:owner/repo/a-file-with-a-rather-long-name.Q4_K_M.gguf")
+    terminal = on_terminal("models", "list", COLUMNS=str(width))
+    assert terminal.end() == 0
+    head, _, *lines = terminal.text.splitlines()
+    assert " ".join(head.split()) == columns
+    assert all(len(line.rstrip()) <= width for line in [head, *lines[:-1]])
+    here = [line for line in lines if line.startswith("✓")]
+    assert len(here) == 1
+    assert " 4 B" in here[0]
+
+
 def test_removing(flyball: Flyball, home: Path) -> None:
     blob = keep(NAME)
     said = flyball("models", "remove", NAME)

@@ -84,6 +84,7 @@ def test_the_runs(flyball: Flyball) -> None:
     flyball("ask", "a good\nquestion", "-m", "scripted:echo")
     flyball("ask", "a bad one", "-m", "scripted:dark")
     lines = flyball("runs").out.splitlines()
+    assert lines[0].split()[:2] == ["run", "when"]
     assert [line.split()[2:4] for line in lines if "scripted" in line] == [
         ["scripted:dark", "failed"],
         ["scripted:echo", "complete"],

@@ -65,12 +65,26 @@ async def test_a_timeline_fits_any_width() -> None:
     agent = Agent(ScriptedEngine(tool_call("weather", {"city": "R" * 300}), "x" * 300), tools=[weather])
     await agent.run("p" * 300, journal=journal, loop_id="loop")
     events = await journal.read("loop")
-    for width in (60, 80, 100, 200):
+    bars: list[int] = []
+    for width in (30, 40, 60, 80, 100, 200):
         console = Console(width=width, record=True, file=StringIO())
         print_timeline(events, console)
-        lines = [line for line in console.export_text().splitlines() if line.lstrip().startswith("+")]
-        assert len(lines) == 4
+        _, _, _, *lines = console.export_text().splitlines()
         assert all(len(line) <= width for line in lines)
+        words = ["model call 1", "weather", "model call 2", "complete"]
+        assert [word for word, line in zip(words, lines, strict=True) if word in line] == words
+        assert all(line.split("model call 1 ")[1][:10].strip() for line in lines[:1]), "what is about it"
+        if any("━" in line for line in lines):
+            bars.append(width)
+    assert bars == [80, 100, 200]
+
+
+async def test_in_a_narrow_place_a_timeline_still_says_how_it_stands() -> None:
+    journal = MemoryJournal()
+    await Agent(ScriptedEngine("yes", name="m" * 80)).run("p", journal=journal, loop_id="0" * 32)
+    out = StringIO()
+    print_timeline(await journal.read("0" * 32), Console(file=out, width=40))
+    assert out.getvalue().startswith("run 000000000000  complete  mmm")
 
 
 async def test_a_timeline_of_a_failure_and_of_a_check() -> None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from flyball import Agent, Limits, MemoryJournal, ModelRetry, RunContext, tool
 from flyball.adapters.cli.explaining import Explanation, explain
+from flyball.adapters.cli.page import print_explanation
 from flyball.adapters.cli.rendering import with_prompts
-from flyball.adapters.cli.why import print_explanation
 from flyball.core.errors import EngineError, FlyballError
 from flyball.core.events import Delivered, Event
 from flyball.core.messages import Document, Image, Message, Role, Text, Thinking, assistant, user
@@ -332,3 +332,14 @@ def test_a_fork_is_told(flyball: Flyball) -> None:
 def test_an_explanation_is_a_document() -> None:
     told = Explanation("r", "agent", "m", "init", "exploring", "", (), ())
     assert msgspec.json.decode(msgspec.json.encode(told), type=Explanation) == told
+
+
+def test_a_line_that_never_ends_is_folded(flyball: Flyball) -> None:
+    flyball("ask", "-m", "scripted:echo", "-q", stdin="first " + "x" * 100_000 + " last")
+    said = flyball("why").out
+    assert len(said) < 10_000
+    assert said.count("… 98011 characters more (--full shows them) …") == 2, (
+        "what was sent, and what came back"
+    )
+    assert said.count("first xxx") == said.count("xxx last") == 2
+    assert flyball("why", "--full").out.count("x" * 100_000) == 2

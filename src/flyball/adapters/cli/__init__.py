@@ -9,7 +9,7 @@
     streams screen                     stdout and stderr; what a terminal shows
     answering approving                an answer as it comes; a person's yes or no
     prompting loading origin naming    the prompt, modules, what a run was begun with, run ids
-    timeline explaining rendering      a run's course, drawn; its turns, explained; what engines made of them
+    timeline explaining rendering page a run's course, drawn; its turns, explained; what engines made; printed
 
 Rules:
 - stdout is for the answer (with `--json` one document and nothing else), stderr for whatever is about it;

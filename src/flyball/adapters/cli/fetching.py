@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOCAL = "local"
+_ROOM = 80
+"""How wide a terminal is that has room for a bar beside the words."""
 _GRACE = 1.0
 """Seconds that a download has to end in when it is cancelled."""
 
@@ -106,10 +108,24 @@ class _Bar:
     """A progress bar on stderr; where that is no terminal, a line for each thing that is being done."""
 
     def __init__(self) -> None:
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            ProgressColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TransferSpeedColumn,
+        )
+        from rich.table import Column
 
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self._progress = Progress(*columns, console=err(), transient=True)
+        what = TextColumn(
+            "{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        )
+        columns: tuple[ProgressColumn, ...] = (what, TaskProgressColumn())
+        if err().width >= _ROOM:
+            columns = (what, BarColumn(24), DownloadColumn(), TransferSpeedColumn())
+        self._progress = Progress(*columns, console=err(), transient=True, expand=True)
         self._task = self._progress.add_task("", total=None)
         self._last = ""
         self.tell: Callable[[int, int, str], None] = self._draw if err().is_terminal else self._say

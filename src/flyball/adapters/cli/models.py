@@ -43,7 +43,7 @@ def list_models(*, shared: Shared = SHARED) -> int:
     if shared.json:
         write_json(rows)
         return 0
-    out().print(_table(rows))
+    out().print(_table(rows, out().width))
     out().print(f"kept in {models_folder()}", style="dim", soft_wrap=True)
     return 0
 
@@ -84,27 +84,37 @@ def remove_models(name: Annotated[str, Parameter(name="MODEL")], /, *, shared: S
     if shared.json:
         write_json({"name": record.name, "size": record.size, "sha256": record.sha256})
     else:
-        err().print(f"✓ removed {record.name}: {record.size / 1e6:,.0f} MB are free again", soft_wrap=True)
+        err().print(f"✓ removed {record.name}: {_size(record.size)} are free again", soft_wrap=True)
     return 0
 
 
-def _table(rows: list[dict[str, Any]]) -> Any:
+def _table(rows: list[dict[str, Any]], width: int) -> Any:
+    """The models as a table; in a narrow place without what is about them, and without their licences."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("")
-    table.add_column("model", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("licence", no_wrap=True)
-    table.add_column("about")
-    for row in rows:
-        table.add_row(
-            Text("✓", style="green") if row["here"] else Text("·", style="dim"),
-            Text(row["name"], style="bold" if row["default"] else ""),
-            f"{row['size'] / 1e6:,.0f} MB" if row["size"] else "",
-            row.get("licence", ""),
-            Text(row.get("about", ""), style="dim"),
+    names = ["", "model", "size", "licence", "about"][: 5 if width >= 80 else 4 if width >= 60 else 3]
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    least = {"": 1, "size": 8, "licence": 10, "about": 20}
+    for name in names:  # a name is folded, never cut: it is what one types
+        table.add_column(
+            name, justify="right" if name == "size" else "left", overflow="fold", min_width=least.get(name)
         )
+    for row in rows:
+        cells = {
+            "": Text("✓", style="green") if row["here"] else Text("·", style="dim"),
+            "model": Text(row["name"], style="bold" if row["default"] else ""),
+            "size": _size(row["size"]),
+            "licence": row.get("licence", ""),
+            "about": Text(row.get("about", ""), style="dim"),
+        }
+        table.add_row(*[cells[name] for name in names])
     return table
+
+
+def _size(size: int) -> str:
+    """A size for people; of a small file, too."""
+    if size >= 1e6:
+        return f"{size / 1e6:,.0f} MB"
+    return f"{size / 1e3:,.0f} kB" if size >= 1e3 else f"{size} B" if size else ""

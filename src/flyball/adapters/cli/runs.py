@@ -118,7 +118,7 @@ def table_of(lines: list[Line], width: int) -> Table:
     names = ["run", "when", "model", "stage", "turns", "tokens"]
     if width < 100:
         names = ["run", "model", "stage"] if width >= 72 else ["run", "stage"]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=True)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", expand=True)
     cells = [_cells(line, names) for line in lines]
     for name in names:
         widest = max([len(name), *[row[name].cell_len for row in cells]])

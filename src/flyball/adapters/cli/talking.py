@@ -112,7 +112,7 @@ def _model(session: Session, conversation: Conversation, name: str) -> None:
 
 
 def _why(session: Session, conversation: Conversation) -> None:
-    from flyball.adapters.cli.why import print_explanation
+    from flyball.adapters.cli.page import print_explanation
 
     print_explanation(session.run(conversation.explained()))
 

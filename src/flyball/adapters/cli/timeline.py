@@ -34,12 +34,16 @@ from flyball.orchestrate.projections import (
 from flyball.orchestrate.state import State
 
 if TYPE_CHECKING:
-    from rich.console import Console, JustifyMethod, RenderableType
+    from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
     from rich.text import Text
 
 _BAR = 24
 _JUSTIFY: tuple[JustifyMethod, ...] = ("right", "left", "left", "left", "right", "right", "left")
 _ABOUT = 3
+_LEFT_OUT = (6, 5, 0)
+"""What is left out where room is short, in this order: the bar, the tokens, when it began."""
+_LEAST = 16
+"""How wide the words about a step are at least, as long as something else can be left out."""
 _ENDS = {
     Phase.COMPLETE: ("✔", "bold green"),
     Phase.ERROR: ("✘", "bold red"),
@@ -79,7 +83,6 @@ def timeline_view(events: Sequence[Event]) -> RenderableType:
         JournalCorrupt: the events are no journal.
     """
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     state = fold(events)
@@ -98,17 +101,36 @@ def timeline_view(events: Sequence[Event]) -> RenderableType:
         )
         for step in steps
     ]
-    # All columns are as wide as they need to be, but for the one that can be cut.
-    table = Table.grid(padding=(0, 1), expand=True)
-    for column, justify in enumerate(_JUSTIFY):
-        if column == _ABOUT:
-            table.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
-        else:
-            width = max([row[column].cell_len for row in rows], default=0)
-            table.add_column(justify=justify, no_wrap=True, width=width)
-    for row in rows:
-        table.add_row(*row)
-    return Group(_head(events, state, whole), table)
+    return Group(_head(events, state, whole), _Rows(rows))
+
+
+class _Rows:
+    """The steps as a table: what is about a step is cut, and in a narrow place whole columns are left out."""
+
+    def __init__(self, rows: Sequence[Sequence[Text]]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.table import Table
+
+        widths = [
+            max([row[column].cell_len for row in self._rows], default=0) for column in range(len(_JUSTIFY))
+        ]
+        shown = [column for column in range(len(_JUSTIFY)) if widths[column]]
+        for column in _LEFT_OUT:
+            taken = sum([widths[one] + 1 for one in shown if one != _ABOUT])
+            if options.max_width - taken >= _LEAST and column in shown:
+                break
+            shown = [one for one in shown if one != column]
+        table = Table.grid(padding=(0, 1), expand=True)
+        for column in shown:
+            if column == _ABOUT:
+                table.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
+            else:
+                table.add_column(justify=_JUSTIFY[column], no_wrap=True, width=widths[column])
+        for row in self._rows:
+            table.add_row(*[row[column] for column in shown])
+        yield table
 
 
 def steps_of(events: Sequence[Event]) -> list[Step]:
@@ -199,8 +221,8 @@ def _head(events: Sequence[Event], state: State, whole: float) -> Text:
     stage, usage = stage_of(state), state.usage
     head = Text(no_wrap=True, overflow="ellipsis")
     head.append(f"run {short(state.loop_id)}", style="bold cyan")
-    head.append(f"  {one_line(agent_and_model(events, state), 300)}  ", style="dim")
-    head.append(str(stage), style=_STAGES.get(stage, "cyan"))
+    head.append(f"  {stage}", style=_STAGES.get(stage, "cyan"))
+    head.append(f"  {one_line(agent_and_model(events, state), 300)}", style="dim")
     tokens = f"{usage.input_tokens} → {usage.output_tokens} tokens, " if usage.total_tokens else ""
     speed = f", {usage.tokens_per_second:.0f} tokens/s" if usage.tokens_per_second else ""
     head.append(f"  {tokens}{_seconds(whole)}{speed}\n", style="dim")
