@@ -20,6 +20,7 @@ from flyball.core.messages import FinishReason, Image, Thinking, ToolCall, assis
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.engines.llama_cpp import LlamaCppEngine
+from flyball.engines.llama_cpp.faults import LONGEST_TOKEN
 from flyball.inference.permission import forbid_model_requests
 from flyball.inference.profile import profile_for
 from flyball.inference.request import OutputObject, Request
@@ -143,6 +144,17 @@ async def test_texts_can_be_counted_and_prompts_be_seen(engine: LlamaCppEngine) 
     prompt = await engine.prompt_of(Request((system("Be brief."), user("Hello"))))
     assert prompt.index("Be brief.") < prompt.index("Hello")
     assert prompt.endswith("assistant\n")
+
+
+async def test_a_prompt_that_cannot_fit_is_refused_before_anything_is_loaded(tiny: Path) -> None:
+    engine = LlamaCppEngine(tiny, context=256)
+    length = 256 * LONGEST_TOKEN + 1
+    with pytest.raises(
+        ContextExceeded, match=f"has {length:,} characters and tiny takes 256 tokens"
+    ) as caught:
+        await engine.infer(ask("x" * length, 1))
+    assert caught.value.details["prompt_tokens"] == caught.value.details["context_window"] == 256
+    assert engine._host.running is None  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_prompt_that_is_too_long_is_told_with_numbers(engine: LlamaCppEngine) -> None:

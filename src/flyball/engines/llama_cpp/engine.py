@@ -14,6 +14,7 @@ from flyball.constraint.protocol import HermesProtocol, ToolProtocol
 from flyball.core.messages import Message
 from flyball.core.usage import Usage
 from flyball.engines.llama_cpp.codec import AnswerReader, call_body, fingerprint, usage_of
+from flyball.engines.llama_cpp.faults import check_length
 from flyball.engines.llama_cpp.host import Host
 from flyball.engines.llama_cpp.locating import locate, named
 from flyball.engines.llama_cpp.options import LONGEST, Located, Options
@@ -84,6 +85,8 @@ class LlamaCppEngine:
         check_model_requests_allowed(PROVIDER)
         # Before anything is loaded: what cannot be put to the model fails at once.
         asked, rendered = self._protocol.question(request), self._protocol.render(request)
+        known = self.model_info()
+        check_length(rendered.messages, known.name, known.context_window)
         ready = await self._host.ready()
         choice: str | None = None
         used: Usage | None = None

@@ -18,6 +18,8 @@ from flyball.core.errors import (
     UserError,
 )
 
+LONGEST_TOKEN = 512
+"""Characters that no token is longer than: vocabularies have runs of 128 spaces, and of 256 at the most."""
 _CLOCK = re.compile(r"^[\d.]+ [EW] ")
 _LIBRARY = re.compile(r"(lib[\w+-]+\.(?:so[\w.]*|dylib)|[\w-]+\.dll)")
 _TOO_LARGE = re.compile(r"input \((\d+) tokens\) is too large.*batch size: (\d+)")
@@ -82,6 +84,24 @@ def too_slow(model: str, seconds: float) -> EngineError:
         model=model,
         seconds=seconds,
     )
+
+
+def check_length(messages: Sequence[dict[str, str]], model: str, window: int) -> None:
+    """Do nothing where messages may fit into a context; which only the model can tell for sure.
+
+    Raises:
+        ContextExceeded: they have more characters than as many tokens can stand for. To count the tokens of
+            a hundred megabytes would take minutes.
+    """
+    length = sum([len(message["content"]) for message in messages])
+    if length > window * LONGEST_TOKEN:
+        raise ContextExceeded(
+            f"the prompt has {length:,} characters and {model} takes {window} tokens for prompt and answer "
+            "together: shorten the history or the context, or give the engine a larger `context`",
+            model=model,
+            prompt_tokens=length // LONGEST_TOKEN,
+            context_window=window,
+        )
 
 
 def call_failure(error: dict[str, Any], model: str, said: Sequence[str]) -> FlyballError:
