@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -149,10 +150,8 @@ async def test_texts_can_be_counted_and_prompts_be_seen(engine: LlamaCppEngine) 
 async def test_a_prompt_that_cannot_fit_is_refused_before_anything_is_loaded(tiny: Path) -> None:
     engine = LlamaCppEngine(tiny, context=256)
     length = 256 * LONGEST_TOKEN + 1
-    with pytest.raises(
-        ContextExceeded, match=f"has {length:,} characters and tiny takes 256 tokens"
-    ) as caught:
-        await engine.infer(ask("x" * length, 1))
+    with pytest.raises(ContextExceeded, match=f"has {length:,} characters and tiny takes 256 ") as caught:
+        await engine.infer(Request((user("x" * length),)))
     assert caught.value.details["prompt_tokens"] == caught.value.details["context_window"] == 256
     assert engine._host.running is None  # pyright: ignore[reportPrivateUsage]
 
