@@ -48,6 +48,8 @@ def test_the_page_lists_the_catalogue() -> None:
         ("SMOLLM2-135M", "smollm2-135m"),
         ("smollm", "smollm2-135m"),
         ("1.5b", "qwen2.5-coder-1.5b"),
+        ("qwen", "qwen2.5-coder-0.5b"),
+        ("Qwen3-Coder-30B", "qwen2.5-coder-1.5b"),
     ],
 )
 def test_an_unknown_name_tells_the_nearest(name: str, near: str) -> None:

@@ -19,7 +19,7 @@ what answers where no model is named.
 
 from __future__ import annotations
 
-from flyball.models.catalogue import BETTER, DEFAULT, SMALL, catalogue, find
+from flyball.models.catalogue import BETTER, DEFAULT, SMALL, catalogue, find, near_names
 from flyball.models.folder import models_folder
 from flyball.models.model import HuggingFace, Model, Wheels
 from flyball.models.pulling import Progress, cached, installed, pull, remove
@@ -41,6 +41,7 @@ __all__ = [
     "find",
     "installed",
     "models_folder",
+    "near_names",
     "pull",
     "pull_unnamed",
     "remove",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from flyball.core.errors import UnknownModel
@@ -69,6 +70,9 @@ SMALL = Model(
 )
 """What there is where the default cannot be had."""
 
+_FAMILY = re.compile("[a-z]{4,}")
+"""What the names of related models begin with."""
+
 _MODELS = {model.name: model for model in (DEFAULT, BETTER, SMALL)}
 
 
@@ -90,15 +94,25 @@ def find(name: str, *, others: Iterable[str] = ()) -> Model:
     model = _MODELS.get(name)
     if model is not None:
         return model
-    from difflib import get_close_matches
-
-    known = [*_MODELS, *others]
-    near = get_close_matches(name.strip().lower(), known, cutoff=0.5)
-    near += [other for other in known if name and name.lower() in other and other not in near]
-    hint = f"did you mean {' or '.join(repr(other) for other in near)}? " if near else ""
+    near = near_names(name, others)
+    hint = f"; did you mean {' or '.join([repr(other) for other in near])}?" if near else "."
     raise UnknownModel(
-        f"there is no model {name[:100]!r} in the catalogue; {hint}It has {', '.join(_MODELS)}; a file is "
+        f"there is no model {name[:100]!r} in the catalogue{hint} It has {', '.join(_MODELS)}; a file is "
         "named by its path, a file on Hugging Face as hf:<owner>/<repo>/<file>.gguf",
         model=name,
         near=near,
     )
+
+
+def near_names(name: str, others: Iterable[str] = ()) -> list[str]:
+    """The names of the catalogue (and others) that are like one: by letters, by a part, by the family."""
+    from difflib import get_close_matches
+
+    known, wanted = [*_MODELS, *others], name.strip().lower()
+    near = get_close_matches(wanted, known, cutoff=0.5)
+    family = _FAMILY.match(wanted)
+    for other in known:
+        like = (wanted and wanted in other) or (family and other.startswith(family[0]))
+        if like and other not in near:
+            near.append(other)
+    return near

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import platform
 from pathlib import Path
 
 import pytest
@@ -120,7 +122,13 @@ def test_a_run_is_recorded_with_what_it_was_begun_with(flyball: Flyball, home: P
     )  # fmt: skip
     started = recorded(home, said.json["loop_id"])[0]
     assert isinstance(started, Started)
-    assert started.metadata == {"flyball": {"model": "scripted:forecast", "tools": [TOOLBOX + ":weather"]}}
+    assert started.metadata == {
+        "flyball": {
+            "model": "scripted:forecast",
+            "tools": [TOOLBOX + ":weather"],
+            "process": f"{platform.node()}/{os.getpid()}",
+        }
+    }
     assert started.spec.limits.timeout == 120
     assert (started.spec.instructions, started.spec.settings.temperature) == ("Be brief.", 0.5)
     assert started.spec.settings.max_tokens == 7
@@ -201,7 +209,7 @@ def test_an_answer_is_printed_without_what_it_was_wrapped_in(
 
 def test_a_text_that_was_cut_off_is_told(flyball: Flyball) -> None:
     said = flyball("ask", "Where?", "-m", "scripted:cut", "-q")
-    told = "the answer was cut off at its limit of tokens: --max-tokens sets a higher one\n"
+    told = "the answer was cut off at its limit of tokens: flyball ask --max-tokens sets a higher one\n"
     assert (said.code, said.out, said.err) == (0, '{"city": "Ro\n', told)
 
 
@@ -211,7 +219,7 @@ def test_an_object_that_was_cut_off_is_told_in_words_for_people(flyball: Flyball
     assert (said.code, said.out) == (6, "")
     assert said.err.startswith(
         "flyball: CONSTRAINT_JSON_INVALID: the answer was cut off after 12 tokens, its limit: raise "
-        "max_tokens (--max-tokens sets a higher one; see: flyball why "
+        "max_tokens (flyball ask --max-tokens sets a higher one; see: flyball why "
     )
 
 
@@ -279,9 +287,14 @@ def test_a_grammar_that_cannot_be_read(flyball: Flyball) -> None:
         (["-m", "test", "--schema", "a", "--output", "b:C"], 2, "give one of them"),
         (["-m", "test", "--deadline", "-1"], 2, "--deadline -1"),
         (["-m", "test", "--deadline", "inf"], 2, "--deadline inf"),
-        (["-m", "test", "--temperature", "-1"], 3, "CONFIG_INVALID_REQUEST"),
-        (["-m", "test", "--bogus"], 2, "--bogus"),
-        (["-m"], 2, "requires an argument"),
+        (["-m", "test", "--temperature", "-1"], 2, "--temperature -1: give a number from 0"),
+        (["-m", "test", "--temperature", "nan"], 2, "--temperature nan"),
+        (["-m", "test", "--max-tokens", "0"], 2, "--max-tokens 0: give a number from 1"),
+        (["-m", "test", "--bogus"], 2, "--bogus. (see: flyball ask --help)"),
+        (["-m"], 2, "-m needs a value (see: flyball ask --help)"),
+        (["-m", ""], 2, "the model's name is empty"),
+        (["-m", "qwen"], 3, "did you mean 'local:qwen2.5-coder-0.5b' or"),
+        (["-m", "test", "--journal", "nowhere/runs.db"], 2, "there is no folder nowhere: make it first"),
         (["--deadline", "soon"], 2, "soon"),
         (["-m", "scripted:hangs", "--deadline", "0.1"], 124, "CANCELLED_TIMEOUT"),
     ],

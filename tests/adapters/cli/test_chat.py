@@ -23,6 +23,14 @@ def test_each_line_is_said_in_turn(flyball: Flyball) -> None:
     assert [run["prompt"] for run in runs] == ["two \nlines", "one"]
 
 
+def test_an_answer_in_a_conversation_may_be_bounded(flyball: Flyball) -> None:
+    flyball("chat", "-m", "scripted:echo", "--max-tokens", "7", "--temperature", "0.5", stdin="one\n")
+    (turn,) = flyball("why", "--json").json["turns"]
+    assert turn["sent"]["settings"] == {"max_tokens": 7, "temperature": 0.5}
+    said = flyball("chat", "-m", "scripted:echo", "--max-tokens", "0", stdin="one\n")
+    assert (said.code, said.out) == (2, "")
+
+
 def test_a_conversation_is_gone_on_with(flyball: Flyball) -> None:
     flyball(*ECHO, "-s", "Be brief.", stdin="one\n")
     said = flyball("chat", "--resume", "last", "-q", stdin="two\n")

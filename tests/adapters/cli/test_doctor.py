@@ -31,6 +31,26 @@ def test_all_is_well(flyball: Flyball, home: Path) -> None:
     assert not found["models"]["needed"]
 
 
+@pytest.mark.parametrize(
+    ("model", "ok", "told"),
+    [
+        ("", True, "local"),
+        ("test", True, "test, by FLYBALL_MODEL"),
+        ("qwen", False, "qwen, by FLYBALL_MODEL: the model 'qwen' names no known provider"),
+        ("local:qwen", False, "local:qwen, by FLYBALL_MODEL: there is no model 'qwen'"),
+    ],
+    ids=["unset", "test", "no provider", "no model"],
+)
+def test_the_model_that_is_asked(
+    flyball: Flyball, monkeypatch: pytest.MonkeyPatch, model: str, ok: bool, told: str
+) -> None:
+    monkeypatch.setenv("FLYBALL_MODEL", model)
+    said = flyball("doctor", "--json")
+    found = checks(said.json)["model"]
+    assert (said.code, found["ok"]) == (0 if ok else 1, ok)
+    assert found["found"].startswith(told)
+
+
 def test_no_journal_yet(flyball: Flyball, home: Path) -> None:
     assert checks(flyball("doctor", "--json").json)["journal"]["found"].endswith("none yet")
 

@@ -162,3 +162,11 @@ def test_a_bar_on_a_terminal(on_terminal: OnTerminal, home: Path) -> None:
     assert terminal.end() == 4
     assert "INFERENCE_" in terminal.text
     assert not list((home / "models" / "incoming").iterdir())
+
+
+@pytest.mark.parametrize(("named", "pulls"), [("local", DEFAULT.name), ("local:smollm2-135m", SMALL.name)])
+def test_a_file_may_be_named_as_a_model_is(
+    flyball: Flyball, home: Path, pulled: list[str], named: str, pulls: str
+) -> None:
+    flyball("models", "pull", named)
+    assert pulled == [pulls]

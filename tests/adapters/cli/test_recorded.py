@@ -233,6 +233,20 @@ def test_a_paused_run_goes_on(flyball: Flyball, home: Path) -> None:
 # fork
 
 
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ((), "RUN is missing: the run: its id, the beginning of it, or last (see: flyball fork --help)"),
+        (("last",), "--at is missing: after which turn; 0 begins anew (see: flyball fork --help)"),
+        (("last", "--at"), "--at needs a value (see: flyball fork --help)"),
+    ],
+    ids=["run", "turn", "value"],
+)
+def test_what_a_fork_needs(flyball: Flyball, argv: tuple[str, ...], told: str) -> None:
+    said = flyball("fork", *argv)
+    assert (said.code, said.out, said.err) == (2, "", f"flyball: CONFIG_USAGE: {told}\n")
+
+
 def test_a_fork_is_a_run_of_its_own(flyball: Flyball) -> None:
     flyball(*FORECAST)
     said = flyball("fork", "last", "--at", "1", "-m", "test:Sun.", "--json")

@@ -8,7 +8,8 @@
     running threads                    the event loop, Ctrl-C and SIGTERM; tools that do not end
     streams screen                     stdout and stderr; what a terminal shows
     answering approving                an answer as it comes; a person's yes or no
-    prompting loading origin naming    the prompt, modules, what a run was begun with, run ids
+    prompting loading                  the prompt; modules, schemas and grammars
+    origin standing naming             what a run was begun with, how it stands, its id
     timeline explaining rendering page a run's course, drawn; its turns, explained; what engines made; printed
 
 Rules:

@@ -22,7 +22,7 @@ from flyball.inference.stream import Finish, PartEnd, PartStart, StreamEvent, Te
 from flyball.orchestrate.contracts import SystemResponse
 from flyball.orchestrate.output import OUTPUT_TOOL_NAME
 
-_RAISE = "--max-tokens sets a higher one"
+_RAISE = "flyball ask --max-tokens sets a higher one"
 
 
 class Answer:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from flyball.adapters.cli.exits import BROKEN_PIPE, OK, UNEXPECTED, stopped
 from flyball.adapters.cli.failing import report
@@ -101,12 +101,24 @@ def _with_stdin(argv: Sequence[str]) -> list[str]:
     return [STDIN if token == "-" else token for token in argv]
 
 
+def _wrongly_written(error: CycloptsError) -> UserError:
+    """What is wrong with the command as it was typed, and which help says more."""
+    command = " ".join(["flyball", *(error.command_chain or ())])
+    wrong = str(error)
+    if isinstance(error, MissingArgumentError) and error.keyword is not None:
+        wrong = f"{error.keyword} needs a value"
+    elif isinstance(error, MissingArgumentError) and error.argument is not None:
+        about = (error.argument.parameter.help or "").rstrip(".")
+        wrong = f"{error.argument.name} is missing" + (f": {about[:1].lower()}{about[1:]}" if about else "")
+    return UserError(f"{wrong} (see: {command} --help)")
+
+
 def _called(argv: Sequence[str], *, as_json: bool, debug: bool) -> int:
     try:
         tokens = _with_stdin(argv) if "-" in argv else argv
         return app(tokens, exit_on_error=False, print_error=False, result_action="return_value") or OK
     except CycloptsError as error:
-        failure: FlyballError = UserError(f"{error} (see: flyball --help)")
+        failure: FlyballError = _wrongly_written(error)
     except KeyboardInterrupt:
         failure = stopped("interrupted", signal.SIGINT)
     except FlyballError as error:

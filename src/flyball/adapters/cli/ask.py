@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from flyball.adapters.cli.driven import DEADLINE, DRIVEN, Driven, default_model, seconds
+from flyball.adapters.cli.driven import DEADLINE, DRIVEN, Driven, default_model, settings
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.core.errors import UserError
@@ -47,7 +47,7 @@ def ask(
     from flyball.adapters.cli.origin import Origin
     from flyball.adapters.cli.prompting import prompt_of
     from flyball.core.messages import user
-    from flyball.orchestrate.contracts import ExecutionHints, Mode, OutputContract, SystemRequest
+    from flyball.orchestrate.contracts import Mode, OutputContract, SystemRequest
 
     if schema is not None and driven.output is not None:
         raise UserError("--schema and --output both say what the answer is: give one of them")
@@ -63,7 +63,7 @@ def ask(
             schema=None if schema is None else schema_of(schema),
             grammar=None if grammar is None else grammar_of(grammar),
         )
-    hints = ExecutionHints(max_tokens=max_tokens, timeout=seconds(deadline), temperature=temperature)
+    hints = settings(max_tokens, temperature, deadline)
     options = {**origin.options(), "instructions": system}
     request = SystemRequest(
         messages=(user(prompt_of(words)),), hints=hints, metadata=origin.metadata(), **fields

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from flyball.adapters.cli.driven import DEADLINE, DRIVEN, Driven, seconds
+from flyball.adapters.cli.driven import DEADLINE, DRIVEN, Driven, settings
 from flyball.adapters.cli.running import Session
 from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.core.errors import UserError
@@ -16,6 +16,8 @@ def chat(
     *,
     resume: str | None = None,
     system: Annotated[str, Parameter(name=["--system", "-s"])] = "",
+    temperature: float | None = None,
+    max_tokens: int | None = None,
     deadline: Annotated[float, Parameter(show_default=True)] = DEADLINE,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,
@@ -27,6 +29,8 @@ def chat(
     Args:
         resume: Go on with the conversation of this run: its id, the beginning of it, or last.
         system: Instructions for the model.
+        temperature: How freely the model chooses its words.
+        max_tokens: How many tokens an answer may have.
         deadline: Seconds for each answer; 0 for no limit.
         driven: Options of commands that drive a run.
         shared: Options of all commands.
@@ -36,8 +40,9 @@ def chat(
 
     if shared.json:
         raise UserError("a conversation is for people: flyball ask --json answers programs")
+    hints = settings(max_tokens, temperature, deadline)
     with Session() as session:
-        conversation = Conversation(driven, shared, system, seconds(deadline))
+        conversation = Conversation(driven, shared, system, hints)
         try:
             session.run(conversation.open(resume))
             return talk(session, conversation)

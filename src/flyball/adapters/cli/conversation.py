@@ -28,13 +28,13 @@ class Conversation:
     An answer that failed or was stopped is not part of what was said; its run stays recorded.
     """
 
-    def __init__(self, driven: Driven, shared: Shared, instructions: str, timeout: float | None) -> None:
+    def __init__(self, driven: Driven, shared: Shared, instructions: str, hints: ExecutionHints) -> None:
         self.history: tuple[Message, ...] = ()
         self.last_run = ""
         self._driven = driven
         self._shared = shared
         self._instructions = instructions
-        self._timeout = timeout
+        self._hints = hints
         self._origin = Origin().changed(driven, default_model())
         self._session_id = new_id()
         self._journal = shared.open()
@@ -87,7 +87,7 @@ class Conversation:
         request = SystemRequest(
             session_id=self._session_id,
             messages=(*self.history, user(text)),
-            hints=ExecutionHints(timeout=self._timeout),
+            hints=self._hints,
             metadata=self._origin.metadata(),
         )
         self.last_run = loop_id = new_id()

@@ -64,6 +64,7 @@ def _checks(shared: Shared) -> Iterator[Check]:
     yield _writable("data folder", data_folder())
     yield from _guarded("model folder", _model_folder)
     yield from _guarded("models", _models)
+    yield from _guarded("model", _model)
     yield from _guarded("journal", lambda: run(_journal(shared)))
     for name in _KEYS:
         there = bool(os.environ.get(name, "").strip())
@@ -128,6 +129,23 @@ def _models() -> Check:
         needed=False,
         remedy=f"flyball models pull {DEFAULT.name}",
     )
+
+
+def _model() -> Check:
+    """The model that answers where none is named."""
+    from flyball.adapters.cli.driven import MODEL, default_model
+    from flyball.adapters.cli.fetching import read_model
+    from flyball.inference.registry import resolve_engine
+
+    name, named = default_model(), bool(os.environ.get(MODEL))
+    told = f"{name}, by {MODEL}" if named else name
+    try:
+        read_model(name)
+        resolve_engine(name)
+    except FlyballError as error:
+        remedy = f"set {MODEL} to another, or unset it" if named else "flyball models pull"
+        return Check("model", ok=False, found=f"{told}: {error.message}", needed=named, remedy=remedy)
+    return Check("model", ok=True, found=told)
 
 
 async def _journal(shared: Shared) -> Check:

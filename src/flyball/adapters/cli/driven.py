@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from flyball.core.errors import UserError
+
+if TYPE_CHECKING:
+    from flyball.orchestrate.contracts import ExecutionHints
 
 MODEL = "FLYBALL_MODEL"
 DEADLINE = 120.0
@@ -38,6 +41,21 @@ DRIVEN = Driven()
 def default_model() -> str:
     """The model where none is named: that of the environment, or the embedded one."""
     return os.environ.get(MODEL) or "local"
+
+
+def settings(max_tokens: int | None, temperature: float | None, deadline: float) -> ExecutionHints:
+    """The options that are about each answer, as a request has them.
+
+    Raises:
+        UserError: one of them cannot be.
+    """
+    from flyball.orchestrate.contracts import ExecutionHints
+
+    if max_tokens is not None and max_tokens < 1:
+        raise UserError(f"--max-tokens {max_tokens}: give a number from 1; leave it out for the model's own")
+    if temperature is not None and not 0 <= temperature < math.inf:
+        raise UserError(f"--temperature {temperature:g}: give a number from 0, which is the least free")
+    return ExecutionHints(max_tokens=max_tokens, timeout=seconds(deadline), temperature=temperature)
 
 
 def seconds(deadline: float) -> float | None:

@@ -33,7 +33,7 @@ async def fetched(model: str) -> str:
         UnknownModel: the string cannot be read, or there is no such model.
         ModelDownloadFailed, ModelStorageFailed: the file cannot be had.
     """
-    ref = _read(model)
+    ref = read_model(model)
     if ref.provider != LOCAL:
         return model
     from flyball import models
@@ -50,17 +50,14 @@ async def fetched(model: str) -> str:
     return f"{LOCAL}:{unnamed.model.name}"
 
 
-def _read(model: str) -> ModelRef:
+def read_model(model: str) -> ModelRef:
     """A model string, read; who leaves `local:` out of a name of the catalogue is told so."""
     try:
         return parse_model(model, REGISTRY.providers)
     except UnknownModel as error:
-        from difflib import get_close_matches
+        from flyball.models import near_names
 
-        from flyball.models import catalogue
-
-        names = [one.name for one in catalogue()]
-        near = [f"{LOCAL}:{name}" for name in get_close_matches(model.strip().lower(), names, cutoff=0.6)]
+        near = [f"{LOCAL}:{name}" for name in near_names(model)]
         if not near:
             raise
         raise UnknownModel(

@@ -12,10 +12,10 @@ from flyball.adapters.cli.shared import SHARED, Shared
 
 
 def fork(
-    run_id: Annotated[str, Parameter(name="RUN")],
+    run_id: Annotated[str, Parameter(name="RUN", help="The run: its id, the beginning of it, or last.")],
     /,
     *words: str,
-    at: int,
+    at: Annotated[int, Parameter(help="After which turn; 0 begins anew.")],
     deadline: float | None = None,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,

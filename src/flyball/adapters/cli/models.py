@@ -61,7 +61,7 @@ def pull_models(
     from flyball.adapters.cli.screen import err, write_json
     from flyball.models import DEFAULT
 
-    wanted = name or DEFAULT.name
+    wanted = DEFAULT.name if name is None else _as_file(name)
     path = run(fetch(wanted))
     if shared.json:
         write_json({"name": wanted, "path": str(path), "size": path.stat().st_size})
@@ -80,12 +80,20 @@ def remove_models(name: Annotated[str, Parameter(name="MODEL")], /, *, shared: S
     from flyball.adapters.cli.screen import err, write_json
     from flyball.models import remove
 
-    record = remove(name)
+    record = remove(_as_file(name))
     if shared.json:
         write_json({"name": record.name, "size": record.size, "sha256": record.sha256})
     else:
         err().print(f"✓ removed {record.name}: {_size(record.size)} are free again", soft_wrap=True)
     return 0
+
+
+def _as_file(name: str) -> str:
+    """How a model's file is named, where it may have been named as a model string: local, local:NAME."""
+    from flyball.adapters.cli.fetching import LOCAL
+    from flyball.models import DEFAULT
+
+    return DEFAULT.name if name == LOCAL else name.removeprefix(f"{LOCAL}:")
 
 
 def _table(rows: list[dict[str, Any]], width: int) -> Any:

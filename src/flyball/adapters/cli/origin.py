@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec.structs import replace
 
 from flyball.adapters.cli.driven import Driven
 from flyball.adapters.cli.loading import output_of, tools_of
+from flyball.adapters.cli.standing import this_process
+from flyball.core.errors import UserError
 from flyball.core.events import Event, Forked
 from flyball.core.messages import Message, Role
 from flyball.orchestrate.state import State
@@ -25,10 +28,12 @@ class Origin(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     tools: tuple[str, ...] = ()
     output: str = ""
+    process: str = ""
+    """Who began it; see `standing`."""
 
     def metadata(self) -> dict[str, Any]:
-        """As a run's metadata."""
-        return {KEY: to_builtins(self)}
+        """As the metadata of a run that this process begins."""
+        return {KEY: to_builtins(replace(self, process=this_process()))}
 
     def options(self) -> dict[str, Any]:
         """As options of an agent.
@@ -42,7 +47,13 @@ class Origin(Struct, frozen=True, omit_defaults=True):
         return options
 
     def changed(self, named: Driven, otherwise: str = "") -> Origin:
-        """With what the options name; `otherwise` is the model where neither they nor this name one."""
+        """With what the options name; `otherwise` is the model where neither they nor this name one.
+
+        Raises:
+            UserError: the model's name is empty.
+        """
+        if named.model is not None and not named.model.strip():
+            raise UserError("-m: the model's name is empty; leave the option out for the default")
         return Origin(
             named.model or self.model or otherwise, named.tools or self.tools, named.output or self.output
         )
@@ -57,7 +68,7 @@ def origin_of(events: Sequence[Event], state: State) -> Origin:
     forked = any(isinstance(event, Forked) for event in events)
     # A fork may be of another model than the run whose metadata it has.
     model = state.spec.model if forked or not origin.model else origin.model
-    return Origin(model, origin.tools, origin.output)
+    return replace(origin, model=model)
 
 
 def agent_and_model(events: Sequence[Event], state: State) -> str:

@@ -10,6 +10,7 @@ from msgspec import Struct, to_builtins
 
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
+from flyball.adapters.cli.standing import INTERRUPTED
 from flyball.core.errors import JournalFailure, UserError
 from flyball.core.events import Stage
 from flyball.orchestrate.journal import Journal
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_COLOURS = {
+_COLOURS: dict[str, str] = {
+    INTERRUPTED: "yellow",
     Stage.COMPLETE: "green",
     Stage.FAILED: "red",
     Stage.CANCELLED: "yellow",
@@ -28,7 +30,10 @@ _COLOURS = {
 
 
 class Line(Struct, frozen=True):
-    """A run in a few words. `error` is a code of the taxonomy; `input` and `output` are tokens."""
+    """A run in a few words.
+
+    `stage` is a `Stage` or `interrupted`, `error` a code of the taxonomy; `input` and `output` are tokens.
+    """
 
     run: str
     at: float
@@ -85,20 +90,20 @@ async def _runs(shared: Shared, *, failed: bool, limit: int) -> int:
 async def line_of(journal: Journal, loop_id: str) -> Line:
     """A run in a few words; of one that cannot be read, why."""
     from flyball.adapters.cli.origin import origin_of, said_first
-    from flyball.orchestrate.lifecycle import stage_of
+    from flyball.adapters.cli.standing import standing
     from flyball.orchestrate.recorded import load
 
     try:
         events, state = await load(journal, loop_id)
     except JournalFailure as error:
         return Line(loop_id, 0.0, "", "", "", 0, 0, 0, error.message, error.code)
-    usage = state.usage
+    usage, origin = state.usage, origin_of(events, state)
     return Line(
         loop_id,
         state.started_at,
         state.spec.agent,
-        origin_of(events, state).model,
-        str(stage_of(state)),
+        origin.model,
+        standing(events, state, origin.process),
         state.turn,
         usage.input_tokens,
         usage.output_tokens,
@@ -138,7 +143,7 @@ def _cells(line: Line, names: list[str]) -> dict[str, Text]:
     from flyball.adapters.cli.screen import one_line
 
     model = line.model if line.agent in ("", "agent") else f"{line.agent} · {line.model}"
-    colour = _COLOURS.get(Stage(line.stage), "cyan") if line.stage else "red"
+    colour = _COLOURS.get(line.stage, "cyan") if line.stage else "red"
     tokens = f"{line.input} → {line.output}" if line.input or line.output else ""
     cells = {
         "run": Text(short(line.run), style="cyan"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from cyclopts import Parameter
 
 from flyball.adapters.cli.places import journal_file, make_private
-from flyball.core.errors import LoopNotFound
+from flyball.core.errors import LoopNotFound, UserError
 from flyball.runtime.sqlite import SQLiteJournal
 
 
@@ -30,7 +30,13 @@ class Shared:
         return journal_file(self.journal)
 
     def open(self) -> SQLiteJournal:
-        """The journal; the file is made where it is not there, and nobody else may read it."""
+        """The journal; the file is made where it is not there, and nobody else may read it.
+
+        Raises:
+            UserError: it was named, and its folder is not there.
+        """
+        if self.journal is not None and not self.file.parent.is_dir():
+            raise UserError(f"--journal {self.journal}: there is no folder {self.file.parent}: make it first")
         make_private(self.file)
         return SQLiteJournal(self.file)
 

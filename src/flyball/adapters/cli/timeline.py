@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import Struct
 
 from flyball.adapters.cli.naming import short
-from flyball.adapters.cli.origin import agent_and_model, said_first
+from flyball.adapters.cli.origin import agent_and_model, origin_of, said_first
 from flyball.adapters.cli.screen import one_line, out
+from flyball.adapters.cli.standing import INTERRUPTED, standing
 from flyball.core.encodable import as_text
 from flyball.core.events import Event, Forked, Reopened, Resumed, SignalReceived, Stage
-from flyball.orchestrate.lifecycle import Phase, stage_of
+from flyball.orchestrate.lifecycle import Phase
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import (
     InferenceEndEvent,
@@ -49,7 +50,12 @@ _ENDS = {
     Phase.ERROR: ("✘", "bold red"),
     Phase.CANCELLED: ("■", "bold yellow"),
 }
-_STAGES = {Stage.COMPLETE: "green", Stage.FAILED: "red", Stage.CANCELLED: "yellow"}
+_STAGES: dict[str, str] = {
+    INTERRUPTED: "yellow",
+    Stage.COMPLETE: "green",
+    Stage.FAILED: "red",
+    Stage.CANCELLED: "yellow",
+}
 
 
 class Step(Struct, frozen=True):
@@ -218,7 +224,7 @@ def _moment(event: LifecycleTransitionEvent | Resumed | Reopened | Forked | Sign
 def _head(events: Sequence[Event], state: State, whole: float) -> Text:
     from rich.text import Text
 
-    stage, usage = stage_of(state), state.usage
+    stage, usage = standing(events, state, origin_of(events, state).process), state.usage
     head = Text(no_wrap=True, overflow="ellipsis")
     head.append(f"run {short(state.loop_id)}", style="bold cyan")
     head.append(f"  {stage}", style=_STAGES.get(stage, "cyan"))

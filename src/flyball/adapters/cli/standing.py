@@ -1,0 +1,50 @@
+"""How a run stands: its stage, or that it was interrupted, which no journal can tell of itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from flyball.core.events import Event, Forked, Reopened, Resumed, Stage
+from flyball.orchestrate.lifecycle import stage_of
+from flyball.orchestrate.state import State
+
+INTERRUPTED = "interrupted"
+"""Stands where a stage does: the run is not over, and nobody drives it."""
+
+
+def this_process() -> str:
+    """A name for this process, by which others on this machine can see whether it still runs."""
+    return f"{platform.node()}/{os.getpid()}"
+
+
+def standing(events: Sequence[Event], state: State, process: str) -> str:
+    """How a run stands that was begun by a process: its stage, or `interrupted`.
+
+    A run is interrupted where it should go on by itself and does not: its time is up, or the process that
+    began it has ended and no other took over. Where that cannot be told, it has its stage.
+    """
+    stage = stage_of(state)
+    if stage.is_terminal or stage in (Stage.PAUSED, Stage.AWAITING_APPROVAL):
+        return str(stage)
+    taken_over = any(isinstance(event, Resumed | Reopened | Forked) for event in events)
+    late = state.deadline is not None and time.time() > state.deadline
+    return INTERRUPTED if late or (not taken_over and _has_ended(process)) else str(stage)
+
+
+def _has_ended(process: str) -> bool:
+    """Whether a process has ended; no, where that cannot be told from here."""
+    node, _, number = process.rpartition("/")
+    if os.name != "posix" or node != platform.node() or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+        # It has a number until somebody has asked how it ended.
+        return Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "ZX"
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
