@@ -109,6 +109,21 @@ def test_a_second_signal_kills_what_cannot_be_stopped(start: Start) -> None:
     child.communicate()
 
 
+def test_what_cannot_be_stopped_is_ended_after_a_while(start: Start, process: Flyball, home: Path) -> None:
+    child = start("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":deaf")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "asleep\n"
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 143
+    assert err == (
+        "flyball: CANCELLED_SIGNAL: stopped by SIGTERM: what runs does not stop; it is recorded as far as it "
+        "came: flyball resume last\n"
+    )
+    assert sound(home)
+    assert process("runs", "--json").json[0]["stage"] == "interrupted"
+
+
 def test_a_killed_run_is_gone_on_with(start: Start, process: Flyball, home: Path) -> None:
     child = start("ask", "Rome?", "-m", "scripted:forecast-hangs", "--tools", TOOLBOX + ":weather", "--json")
     while (runs := process("runs", "--json").json)[:1] == [] or runs[0]["turns"] < 2:

@@ -120,7 +120,7 @@ def _called(argv: Sequence[str], *, as_json: bool, debug: bool) -> int:
     except CycloptsError as error:
         failure: FlyballError = _wrongly_written(error)
     except KeyboardInterrupt:
-        failure = stopped("interrupted", signal.SIGINT)
+        failure = stopped(signal.SIGINT)
     except FlyballError as error:
         failure = error
     except BrokenPipeError:

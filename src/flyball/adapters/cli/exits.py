@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 
 from flyball.core.errors import (
@@ -39,8 +40,9 @@ RUN = "run"
 """The detail of an error that holds the id of the run which it left as it is recorded."""
 
 
-def stopped(word: str, number: int, told: BaseException | None = None) -> CancelledSignal:
+def stopped(number: int, told: BaseException | None = None) -> CancelledSignal:
     """The error of a command that a signal stopped, with what it told about it itself."""
+    word = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
     more = told if isinstance(told, CancelledSignal) else None
     error = CancelledSignal(f"{word}: {more.message}" if more else word)
     error.details = {**(more.details if more else {}), SIGNAL: int(number)}

@@ -1,7 +1,8 @@
 """The event loop of a command, and how signals end it.
 
 The first Ctrl-C or SIGTERM cancels the task that works: a run's journal stays as it stands, and `resume` goes
-on with it. The second one ends the process at once, whatever it does.
+on with it. Where that is not over after a while, because code that never waits holds the loop, the process is
+ended all the same. The second signal ends it at once, whatever it does.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Coroutine
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from flyball.adapters.cli.exits import stopped
+from flyball.adapters.cli.failing import report
 from flyball.adapters.cli.threads import Threads
 from flyball.core.errors import CancelledSignal, ToolExecutionFailed
 
 T = TypeVar("T")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PATIENCE = 3.0
+"""Seconds that work has to come to its end in when it is cancelled."""
 
 
 class Session:
@@ -31,6 +36,7 @@ class Session:
         self._before: dict[signal.Signals, Any] = {}
         self._task: asyncio.Task[Any] | None = None
         self._came: int | None = None
+        self._patience: threading.Timer | None = None
 
     def __enter__(self) -> Session:
         return self
@@ -42,6 +48,7 @@ class Session:
         try:
             self._runner.close()
         finally:
+            self._be_patient()
             if self._came is None:
                 self._leave()
 
@@ -59,9 +66,7 @@ class Session:
         except (asyncio.CancelledError, CancelledSignal) as error:
             if self._came is None and isinstance(error, CancelledSignal):
                 raise
-            number = signal.Signals(self._came or signal.SIGINT)
-            word = "interrupted" if number is signal.SIGINT else f"stopped by {number.name}"
-            raise stopped(word, number, error) from None
+            raise stopped(self._came or signal.SIGINT, error) from None
         except SystemExit as error:
             raise ToolExecutionFailed(
                 f"a tool exits the program (SystemExit: {error}), and may not: let it raise an error, which "
@@ -75,6 +80,7 @@ class Session:
 
         A prompt that is being typed has its own Ctrl-C.
         """
+        self._be_patient()
         self._leave()
         self._came = None
 
@@ -100,12 +106,33 @@ class Session:
             os.kill(os.getpid(), number)
             return
         self._came = number
+        self._patience = threading.Timer(_PATIENCE, _end, (number,))
+        self._patience.daemon = True
+        self._patience.start()
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop)
 
     def _stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+    def _be_patient(self) -> None:
+        """What was cancelled has ended: nothing need be done about it."""
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+
+def _end(number: int) -> None:
+    """End the process, as a kill would: journals are made for that."""
+    report(
+        stopped(
+            number,
+            CancelledSignal("what runs does not stop; it is recorded as far as it came: flyball resume last"),
+        ),
+        as_json=False,
+    )
+    os._exit(128 + number)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
