@@ -87,3 +87,4 @@ def test_a_killed_run_is_listed_as_interrupted(
     assert process("runs", "--json").json[0]["stage"] == INTERRUPTED
     assert INTERRUPTED in process("runs").out
     assert INTERRUPTED in process("show").out
+    assert INTERRUPTED in process("why").out

@@ -33,15 +33,19 @@ def why(
 async def _why(name: str, turn: int | None, shared: Shared, *, full: bool) -> int:
     from flyball.adapters.cli.explaining import explain
     from flyball.adapters.cli.naming import find_run
+    from flyball.adapters.cli.origin import origin_of
     from flyball.adapters.cli.page import print_explanation
     from flyball.adapters.cli.rendering import with_prompts
     from flyball.adapters.cli.screen import write_json
+    from flyball.adapters.cli.standing import standing
     from flyball.core.errors import UserError
     from flyball.orchestrate.recorded import load
 
     async with shared.recorded() as journal:
         events, state = await load(journal, await find_run(journal, name))
     told = explain(events)
+    stage = standing(events, state, origin_of(events, state).process)
+    told = msgspec.structs.replace(told, stage=stage)
     if turn is not None:
         told = msgspec.structs.replace(told, turns=tuple([one for one in told.turns if one.number == turn]))
         if not told.turns:
