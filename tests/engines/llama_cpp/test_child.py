@@ -241,6 +241,7 @@ LOAD = {
     "context": 64,
     "parallel": 2,
     "threads": 3,
+    "prompt_threads": 4,
     "batch": 16,
     "cache_mib": 8,
     "embedding": False,
@@ -270,7 +271,8 @@ def test_a_model_is_loaded_as_it_was_asked_for(native: list[ScriptedServer]) -> 
     assert rest == [{"id": 1, "chunk": {"text": "a"}}, {"id": 1, "done": True}]
     params = native[0].params
     assert (params.model.path, params.n_ctx, params.n_parallel) == ("m", 128, 2)
-    assert (params.n_batch, params.n_ubatch, params.cpuparams.n_threads) == (16, 16, 3)
+    assert (params.n_batch, params.n_ubatch) == (16, 16)
+    assert (params.cpuparams.n_threads, params.cpuparams_batch.n_threads) == (3, 4)
     assert len(params.api_keys[0]) == 48
     assert not hasattr(params, "embedding")
 

@@ -197,15 +197,15 @@ def test_an_answer_that_calls_a_tool_ends_with_a_call_unless_it_was_cut() -> Non
 
 
 def test_what_is_loaded_follows_what_the_model_was_trained_for() -> None:
-    def load(options: Options, trained: int) -> tuple[int, int, int]:
+    def load(options: Options, trained: int) -> tuple[int, int, tuple[int, int]]:
         made = options.load(Located(__import__("pathlib").Path("x"), "x", trained))
-        return made["context"], made["parallel"], made["threads"]
+        return made["context"], made["parallel"], (made["threads"], made["prompt_threads"])
 
-    threads = max(cores() - 1, 1)
+    threads = max(cores() - 1, 1), cores()
     slots = 2 if cores() <= 2 else 4
     assert load(Options(), 32_768) == (LONGEST, slots, threads)
     assert load(Options(), 2048) == (2048, slots, threads)
     assert load(Options(), 0) == (LONGEST, slots, threads)
-    assert load(Options(16_000, 3, 7), 32_768) == (16_000, 3, 7)
+    assert load(Options(16_000, 3, 7), 32_768) == (16_000, 3, (7, 7))
     assert load(Options(16_000), 4096)[0] == 4096
     assert load(Options(embedding=True), 32_768)[:2] == (2048, 1)

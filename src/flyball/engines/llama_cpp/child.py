@@ -67,7 +67,8 @@ def make_server(load: dict[str, Any], key: str) -> Any:
     # A call is given up, and others get their next token, between two batches: short ones keep both waits
     # short.
     params.n_batch = params.n_ubatch = load["batch"]
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = load["threads"]
+    params.cpuparams.n_threads = load["threads"]
+    params.cpuparams_batch.n_threads = load["prompt_threads"]
     params.cache_ram_mib = load["cache_mib"]
     params.use_jinja = True
     params.fit_params = False

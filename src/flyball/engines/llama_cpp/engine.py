@@ -58,7 +58,7 @@ class LlamaCppEngine:
             context: tokens that each call may use for prompt and answer; what the model was trained for, at
                 most 8192, where not given.
             parallel: calls at once.
-            threads: all cores but one where not given.
+            threads: where not given, all cores for prompts, and all but one for answers.
             start_seconds: how long loading may take.
             protocol: how tools and schemas are put to the model.
             hosts: children (for answers, for vectors) that are shared; `aclose` leaves them alone.

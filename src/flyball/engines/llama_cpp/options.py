@@ -24,9 +24,9 @@ class Options(Struct, frozen=True):
     """What the user chose; None is left to the engine.
 
     `context`: tokens of prompt and answer together that each call may use. `parallel`: calls at once.
-    `threads`: all cores but one where not given, because the threads of a busy model spin, and on a machine
-    that has no core left for others everything slows down tenfold. `start_seconds`: how long loading may
-    take.
+    `threads`: where not given, all cores read a prompt, and all but one write an answer: its threads wait for
+    each other at every token, and the last core would bring less than it takes from everybody else.
+    `start_seconds`: how long loading may take.
     """
 
     context: int | None = None
@@ -47,6 +47,7 @@ class Options(Struct, frozen=True):
             "context": context,
             "parallel": parallel,
             "threads": self.threads or max(cores() - 1, 1),
+            "prompt_threads": self.threads or cores(),
             "batch": 128,
             "cache_mib": 512,
             "embedding": self.embedding,
