@@ -59,6 +59,8 @@ def _tell(speeds: Sequence[Speed], out: TextIO | None) -> int:
 
     console = Console(file=out)
     console.print(table(speeds))
+    for kind, what in {speed.kind: speed.what for speed in speeds}.items():
+        console.print(f"{kind}: {what}", style="dim")
     slow = [speed for speed in speeds if not speed.met]
     for speed in slow:
         console.print(
@@ -72,7 +74,7 @@ def table(speeds: Sequence[Speed]) -> Table:
     from rich.table import Table
 
     shown = Table(title="Tokens per second without a grammar and with one", title_justify="left")
-    for heading in ("model", "kind", "what"):
+    for heading in ("model", "kind"):
         shown.add_column(heading)
     for heading in ("free", "grammar", "kept", "by rounds", "target"):
         shown.add_column(heading, justify="right")
@@ -80,7 +82,6 @@ def table(speeds: Sequence[Speed]) -> Table:
         shown.add_row(
             speed.model,
             speed.kind,
-            speed.what,
             f"{speed.best_free:.1f}",
             f"{speed.best_constrained:.1f}",
             f"[{'green' if speed.met else 'red'}]{speed.kept:.1%}[/]",
