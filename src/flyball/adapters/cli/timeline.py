@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
     from rich.text import Text
 
-_BAR = 24
+_BAR = 20
 _JUSTIFY: tuple[JustifyMethod, ...] = ("right", "left", "left", "left", "right", "right", "left")
 _ABOUT = 3
 _LEFT_OUT = (6, 5, 0)
