@@ -44,6 +44,7 @@
     │       │   └── LoopTakenOver               ORCHESTRATION_LOOP_TAKEN_OVER
     │       ├── JournalCorrupt              ORCHESTRATION_JOURNAL_CORRUPT
     │       ├── JournalTooNew               ORCHESTRATION_JOURNAL_TOO_NEW
+    │       ├── JournalUnreachable          ORCHESTRATION_JOURNAL_UNREACHABLE
     │       └── LoopNotFound                ORCHESTRATION_LOOP_NOT_FOUND
     ├── ConfigurationFailure        configuration_failure   not retryable: fix the configuration
     │   ├── UserError                   CONFIG_USAGE
@@ -454,6 +455,13 @@ class JournalTooNew(JournalFailure):
     """A newer flyball wrote this journal; details `version`, `supported`."""
 
     code = "ORCHESTRATION_JOURNAL_TOO_NEW"
+
+
+class JournalUnreachable(JournalFailure):
+    """The server that has the journal does not answer; whether the last append was taken is not known."""
+
+    code = "ORCHESTRATION_JOURNAL_UNREACHABLE"
+    retryable = True
 
 
 class LoopNotFound(JournalFailure):

@@ -1,0 +1,80 @@
+"""Questions and answers over one subscription. Whoever waits learns at once that the line is cut.
+
+The client library's own requests wait for their time to run out, seconds after the server has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+_NO_RESPONDERS = "503"
+
+
+class Unanswered(Exception):  # noqa: N818 - what happened, and no error of anybody's
+    """The question may or may not have been heard. It may be asked again."""
+
+
+class Asker:
+    """Asks questions on one connection, which calls `cut` and `joined` when it goes and comes."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._prefix: str = client.new_inbox()
+        self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._number = 0
+        self._connected = asyncio.Event()
+        self._connected.set()
+
+    async def begin(self) -> None:
+        """Be ready for answers."""
+        await self._client.subscribe(f"{self._prefix}.*", cb=self._heard)
+
+    async def ask(self, subject: str, data: bytes, headers: Mapping[str, str] | None, seconds: float) -> Msg:
+        """Ask once.
+
+        Raises:
+            Unanswered: the line was cut, nobody serves this subject now, or the time ran out.
+        """
+        from nats.errors import Error
+
+        self._number += 1
+        number = str(self._number)
+        answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            async with asyncio.timeout(seconds):
+                # What is said while the line is cut would be kept, and said later: it is asked again instead.
+                await self._connected.wait()
+                await self._client.publish(subject, data, reply=f"{self._prefix}.{number}", headers=headers)
+                message = await answer
+        except TimeoutError:
+            raise Unanswered(f"no answer in {seconds:g} s") from None
+        except (Error, OSError) as error:
+            raise Unanswered(str(error) or type(error).__name__) from error
+        finally:
+            self._waiting.pop(number, None)
+        if (message.headers or {}).get("Status") == _NO_RESPONDERS:
+            raise Unanswered("nobody serves it")
+        return message
+
+    async def _heard(self, message: Msg) -> None:
+        answer = self._waiting.pop(message.subject.rpartition(".")[2], None)
+        if answer is not None and not answer.done():
+            answer.set_result(message)
+
+    async def cut(self) -> None:
+        """The line is cut: nobody who waits is going to be answered."""
+        self._connected.clear()
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(Unanswered("the connection was lost"))
+
+    async def joined(self) -> None:
+        """There is a line again."""
+        self._connected.set()

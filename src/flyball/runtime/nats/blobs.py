@@ -1,0 +1,75 @@
+"""What is too large for a message: kept in an object store, named by the hash of its content.
+
+It is there before anything refers to it, and being named by what it holds, it is the same however often it is
+put there.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from flyball.core.errors import JournalCorrupt, JournalFailure
+from flyball.runtime.nats.connection import Connection
+from flyball.runtime.nats.layout import BLOBS
+
+
+class Blobs:
+    """The object store of one server. It is made when the first is put there."""
+
+    def __init__(self, connection: Connection, replicas: int) -> None:
+        self._connection = connection
+        self._replicas = replicas
+        self._bucket: Any = None
+
+    async def put(self, data: bytes) -> str:
+        """Keep it; gives its name.
+
+        Raises:
+            JournalFailure: it could not be kept.
+        """
+        from nats.errors import Error
+
+        name = sha256(data).hexdigest()
+        try:
+            bucket = await self._opened(make=True)
+            await bucket.put(name, data)
+        except (Error, TimeoutError) as error:
+            raise JournalFailure(
+                f"{len(data):,} bytes could not be put into {BLOBS}: {error or type(error).__name__}"
+            ) from error
+        return name
+
+    async def get(self, name: str, place: str) -> bytes:
+        """What has this name.
+
+        Raises:
+            JournalCorrupt: it is not there, or is something else.
+            JournalFailure: it could not be read.
+        """
+        from nats.errors import Error
+        from nats.js.errors import NotFoundError
+
+        try:
+            bucket = await self._opened(make=False)
+            data: bytes = (await bucket.get(name)).data
+        except NotFoundError as error:
+            raise JournalCorrupt(f"{place}: {name} is not in {BLOBS}", place=place) from error
+        except (Error, TimeoutError) as error:
+            raise JournalFailure(f"{place}: {name} could not be read from {BLOBS}: {error}") from error
+        if sha256(data).hexdigest() != name:
+            raise JournalCorrupt(f"{place}: what {BLOBS} has under {name} is something else", place=place)
+        return data
+
+    async def _opened(self, *, make: bool) -> Any:
+        from nats.js.errors import NotFoundError
+
+        if self._bucket is None:
+            js = self._connection.js
+            try:
+                self._bucket = await js.object_store(BLOBS)
+            except NotFoundError:
+                if not make:
+                    raise
+                self._bucket = await js.create_object_store(BLOBS, replicas=self._replicas)
+        return self._bucket

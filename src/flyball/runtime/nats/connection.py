@@ -1,0 +1,212 @@
+"""A connection to NATS that is never given up: what is asked is asked again until it is answered.
+
+What is published carries an id by which the server knows it again, so that making a request twice does no
+harm. Who may come in is settled by what the user has: a token, a password, a credentials file, an nkey, TLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from flyball.core.errors import JournalUnreachable, MissingExtra, UserError
+from flyball.runtime.nats.asking import Asker, Unanswered
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+_ATTEMPT = 5.0
+"""Seconds after which one attempt is given up and made again."""
+
+
+class NatsOptions(Struct, frozen=True):
+    """Where the servers are, and how to come in. Files are given by their paths.
+
+    `patience`: seconds for which a request is made again before it fails.
+    """
+
+    servers: tuple[str, ...] = ("nats://127.0.0.1:4222",)
+    name: str = "flyball"
+    token: str | None = None
+    user: str | None = None
+    password: str | None = None
+    credentials: str | None = None
+    nkey: str | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    patience: float = 30.0
+
+    def check_files(self) -> None:
+        """Do nothing where the files are there.
+
+        Raises:
+            UserError: one is not.
+        """
+        for path in (self.credentials, self.nkey):
+            if path is not None and not Path(path).is_file():
+                raise UserError(f"the file {path!r} for NATS is not there")
+
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS context that the files make, if any were given.
+
+        Raises:
+            UserError: one of them cannot be read.
+        """
+        if not (self.tls_ca or self.tls_cert):
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.tls_ca)
+            if self.tls_cert:
+                context.load_cert_chain(self.tls_cert, self.tls_key)
+        except OSError as error:
+            raise UserError(f"the TLS files for NATS cannot be used: {error}") from error
+        return context
+
+
+class Connection:
+    """One connection, shared by all that speaks to NATS in a process. Closed by whoever made it."""
+
+    def __init__(self, client: Any, asker: Asker, options: NatsOptions) -> None:
+        self._client = client  # nats-py's, whose types leave too much open
+        self._asker = asker
+        self.options = options
+        self.patience = options.patience
+        self.js: Any = client.jetstream(timeout=_ATTEMPT)
+
+    @property
+    def max_payload(self) -> int:
+        """The largest message that the server takes, in bytes."""
+        return self._client.max_payload
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._client.is_closed
+
+    def new_inbox(self) -> str:
+        """A subject that nobody else has."""
+        return self._client.new_inbox()
+
+    async def subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Hear what is published on a subject, from some moment on; after `flush`, from then on."""
+        return await self._client.subscribe(subject, cb=heard)
+
+    async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
+        """Say something, which nobody may hear."""
+        await self._client.publish(subject, data, reply=reply)
+
+    async def flush(self) -> None:
+        """Wait until the server has all that was said."""
+        await self._client.flush()
+
+    async def request(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> Msg:
+        """Ask, and ask again until there is an answer.
+
+        Raises:
+            JournalUnreachable: there was none for as long as patience lasts.
+        """
+        until = time.monotonic() + self.patience
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await self._asker.ask(subject, data, headers, min(_ATTEMPT, self.patience))
+            except Unanswered as why:
+                if self.closed or time.monotonic() + pause >= until:
+                    raise JournalUnreachable(
+                        f"NATS does not answer ({why}), asked for {self.patience:g} s at "
+                        f"{self._servers()}: is the server up, and may this user use {subject}?",
+                        subject=subject,
+                    ) from why
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def aclose(self) -> None:
+        """Let go of it. What was sent is flushed first, where the server is still there."""
+        if not self.closed:
+            await self._client.close()
+
+    def _servers(self) -> str:
+        urls = [server.uri.geturl() for server in self._client._server_pool]
+        return ", ".join(map(without_secrets, urls)) or "no server"
+
+
+async def connect(options: NatsOptions) -> Connection:
+    """Connect, within the options' patience.
+
+    Raises:
+        MissingExtra: nats-py is not installed.
+        UserError: a file of the options cannot be used, or the server refuses this user.
+        JournalUnreachable: no server answers.
+    """
+    try:
+        nats: Any = import_module("nats")
+        from nats.errors import Error
+    except ImportError:
+        raise MissingExtra("speaking to NATS needs nats-py: pip install 'flyball[nats]'") from None
+    options.check_files()
+    client: Any = nats.NATS()
+    seen: list[Exception] = []
+    denied = asyncio.Event()
+
+    async def failed(error: Exception) -> None:
+        seen.append(error)
+        if "authorization" in str(error).lower():
+            denied.set()  # it would be tried again for ever, and never be let in
+
+    asker = Asker(client)
+    connecting: asyncio.Future[Any] = asyncio.ensure_future(
+        client.connect(
+            list(options.servers),
+            name=options.name,
+            error_cb=failed,
+            disconnected_cb=asker.cut,
+            reconnected_cb=asker.joined,
+            token=options.token,
+            user=options.user,
+            password=options.password,
+            user_credentials=options.credentials,
+            nkeys_seed=options.nkey,
+            tls=options.tls(),
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.2,
+            ping_interval=10,
+            connect_timeout=2,
+        )
+    )
+    refused = asyncio.ensure_future(denied.wait())
+    try:
+        await asyncio.wait(
+            [connecting, refused], timeout=options.patience, return_when=asyncio.FIRST_COMPLETED
+        )
+        if connecting.done() and not denied.is_set():
+            connecting.result()
+            await asker.begin()
+            return Connection(client, asker, options)
+    except (Error, OSError) as error:
+        seen.append(error)
+    finally:
+        for task in (connecting, refused):
+            task.cancel()
+        await asyncio.gather(connecting, refused, return_exceptions=True)
+    why = next((error for error in seen if denied.is_set() and "authorization" in str(error).lower()), None)
+    where = ", ".join(map(without_secrets, options.servers))
+    if why is not None:
+        raise UserError(f"the NATS server at {where} does not let this user in: {why}")
+    told = str(seen[-1]) if seen else f"nothing came in {options.patience:g} s"
+    raise JournalUnreachable(f"no NATS server answers at {where}: {told}")
+
+
+def without_secrets(url: str) -> str:
+    """A server's address without the password that may stand in it."""
+    scheme, mark, rest = url.rpartition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"

@@ -1,0 +1,148 @@
+"""Reading many messages of a stream with one question: JetStream's batched direct get.
+
+A consumer would do the same for ten round trips, and leave something on the server to be cleaned up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from flyball.core.errors import JournalFailure, JournalUnreachable
+from flyball.runtime.nats.entry import LENGTH
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from flyball.runtime.nats.connection import Connection
+
+_BATCH = 256
+_ATTEMPT = 5.0
+_NO_MESSAGE = 10037
+_SEQUENCE, _PENDING, _STATUS = "Nats-Sequence", "Nats-Num-Pending", "Status"
+
+
+def sequence(message: Msg) -> int:
+    """The place in its stream of a message that was read."""
+    return int((message.headers or {})[_SEQUENCE])
+
+
+def header(message: Msg, name: str) -> str:
+    """A header of a message, or nothing."""
+    return (message.headers or {}).get(name) or ""
+
+
+class Tail(Struct, frozen=True):
+    """The end of a loop: the place of its last entry, how many events it has there, and the entry's id."""
+
+    sequence: int = 0
+    length: int = 0
+    id: str = ""
+
+
+async def tail(connection: Connection, stream: str, subjects: str) -> Tail:
+    """The end of a loop, as the stream's leader has it: a copy might be behind.
+
+    Raises:
+        JournalUnreachable: the server does not answer.
+        JournalFailure: it refuses.
+    """
+    ask = msgspec.json.encode({"last_by_subj": subjects})
+    message = await connection.request(f"$JS.API.STREAM.MSG.GET.{stream}", ask)
+    answer = msgspec.json.decode(message.data, type=_Got)
+    if answer.error is not None:
+        if answer.error.err_code == _NO_MESSAGE:
+            return Tail()
+        raise JournalFailure(f"NATS does not read {stream}: {answer.error.description}", stream=stream)
+    assert answer.message is not None, "an answer is a message or an error"
+    headers = _headers(answer.message.hdrs)
+    return Tail(answer.message.seq, int(headers.get(LENGTH, 0)), headers.get("Nats-Msg-Id", ""))
+
+
+class _Error(Struct):
+    err_code: int = 0
+    description: str = ""
+
+
+class _Stored(Struct):
+    seq: int
+    hdrs: bytes = b""
+
+
+class _Got(Struct):
+    message: _Stored | None = None
+    error: _Error | None = None
+
+
+def _headers(data: bytes) -> dict[str, str]:
+    lines = [line.partition(":") for line in data.decode("utf-8", "replace").splitlines()[1:]]
+    return {name.strip(): value.strip() for name, mark, value in lines if mark}
+
+
+async def after(connection: Connection, stream: str, subjects: str, first: int = 1) -> list[Msg]:
+    """All messages on some subjects, from a place in the stream on, in order.
+
+    Raises:
+        JournalUnreachable: the server does not answer, or stops answering.
+        JournalFailure: it refuses.
+    """
+    found: list[Msg] = []
+    until = time.monotonic() + connection.patience
+    while True:
+        try:
+            batch, pending = await _batch(connection, stream, subjects, first)
+        except TimeoutError:
+            if time.monotonic() >= until:
+                raise JournalUnreachable(
+                    f"NATS stops answering while {stream} is read: is the server up?", stream=stream
+                ) from None
+            continue
+        found += batch
+        if not batch or not pending:
+            return found
+        first = sequence(batch[-1]) + 1
+
+
+async def _batch(connection: Connection, stream: str, subjects: str, first: int) -> tuple[list[Msg], int]:
+    """The next messages, and how many there are after them.
+
+    Raises:
+        TimeoutError: the end did not come.
+    """
+    arrived: asyncio.Queue[Any] = asyncio.Queue()
+    inbox = connection.new_inbox()
+    subscription = await connection.subscribe(inbox, arrived.put)
+    ask = msgspec.json.encode({"seq": first, "batch": _BATCH, "next_by_subj": subjects})
+    messages: list[Msg] = []
+    try:
+        async with asyncio.timeout(_ATTEMPT):
+            await connection.publish(f"$JS.API.DIRECT.GET.{stream}", ask, reply=inbox)
+            while True:
+                message = await arrived.get()
+                if header(message, _STATUS) == "204":
+                    return messages, int(header(message, _PENDING) or 0)
+                if not _checked(message, stream):
+                    return messages, 0
+                messages.append(message)
+    finally:
+        await subscription.unsubscribe()
+
+
+def _checked(message: Msg, stream: str) -> bool:
+    """Whether a message was found.
+
+    Raises:
+        JournalFailure: the server says something else than yes or no.
+    """
+    status = header(message, _STATUS)
+    if not status:
+        return True
+    if status == "404":
+        return False
+    raise JournalFailure(
+        f"NATS does not read {stream}: {status} {header(message, 'Description')}", stream=stream
+    )

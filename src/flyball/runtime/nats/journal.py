@@ -1,0 +1,243 @@
+"""NatsJournal: loops in JetStream, for as many machines as want to write and read them.
+
+An append is one message. The server takes it only if the loop's last message is the one that the writer
+knows: that is the compare-and-set, and nothing else here is relied upon. A writer who was not answered asks
+again; if its message was taken the first time, the server, or the end of the loop, says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Coroutine, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from flyball.core.errors import JournalConflict, JournalFailure, JournalUnreachable
+from flyball.core.events import Event
+from flyball.core.ids import new_id
+from flyball.runtime.nats.blobs import Blobs
+from flyball.runtime.nats.connection import Connection, NatsOptions, connect
+from flyball.runtime.nats.entry import BLOB, LENGTH, decode_entry, encode_entry, events_of
+from flyball.runtime.nats.fetching import Tail, after, header, tail
+from flyball.runtime.nats.layout import Layout, set_up
+from flyball.runtime.nats.naming import BEGIN, LoopSubjects, beginnings, journal_stream
+from flyball.runtime.nats.watching import Watches
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+T = TypeVar("T")
+_KNOWN = 10_000
+"""How many loops' ends are kept in mind: a loop that is not among them costs one question more."""
+_ROOM = 16_384
+"""Bytes of a message that are left to its headers and its subject."""
+_WRONG_LAST = 10071
+_LOOK = 1.0
+"""Seconds after which somebody who waits looks for himself."""
+
+
+class _Answer(Struct):
+    seq: int = 0
+    error: _Refusal | None = None
+
+
+class _Refusal(Struct):
+    err_code: int = 0
+    description: str = ""
+
+
+class NatsJournal:
+    """Loops in JetStream. Made by `open`, or on a connection that somebody else closes.
+
+    Durable means: as the server is. Our own has what it answered on its disk; so has a cluster whose
+    `sync_interval` is `always`. Any other loses nothing unless all its machines lose their power at once.
+    """
+
+    def __init__(self, connection: Connection, partitions: int, *, replicas: int = 1) -> None:
+        """Use what `set_up` made on this connection's server."""
+        self.connection = connection
+        self.partitions = partitions
+        self._blobs = Blobs(connection, replicas)
+        self._tails: OrderedDict[str, Tail] = OrderedDict()
+        self._watches = Watches(connection)
+
+    @classmethod
+    async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
+        """Connect to a server, and make there what is missing; `aclose` it after use.
+
+        Raises:
+            UserError, MissingExtra, JournalUnreachable: see `connect` and `set_up`.
+        """
+        connection = await connect(options or NatsOptions())
+        layout = layout or Layout()
+        try:
+            return cls(connection, await set_up(connection.js, layout), replicas=layout.replicas)
+        except BaseException:
+            await connection.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self.connection.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # Writing
+
+    async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
+        """See `Journal.append`. One that is cancelled is decided before the cancellation goes on.
+
+        Raises:
+            JournalUnreachable: the server did not answer for as long as patience lasts. Whether the events
+                were taken is not known; whoever reads the loop finds out.
+        """
+        subjects = LoopSubjects(loop_id, self.partitions)
+        known = self._tails.get(loop_id)
+        if known is None or known.length != expected:
+            known = await self._end(loop_id, subjects)
+        if known.length != expected:
+            raise _conflict(loop_id, expected, known.length)
+        if not events:
+            return expected
+        return await _decided(self._put(loop_id, subjects, events, known))
+
+    async def _put(self, loop_id: str, subjects: LoopSubjects, events: Sequence[Event], known: Tail) -> int:
+        """Publish events after the entry that is known to be the last.
+
+        Raises:
+            JournalConflict: it is not.
+        """
+        data, length = encode_entry(loop_id, known.length, events), known.length + len(events)
+        kind = type(events[-1]).__name__.lower() if known.length else BEGIN
+        name = f"{subjects.token}/{known.length}/{new_id()}"
+        headers = {
+            "Nats-Msg-Id": name,
+            "Nats-Expected-Last-Subject-Sequence": str(known.sequence),
+            "Nats-Expected-Last-Subject-Sequence-Subject": subjects.all,
+            LENGTH: str(length),
+        }
+        if len(data) + _ROOM > self.connection.max_payload:
+            headers[BLOB] = await self._blobs.put(data)
+            data = b""
+        message = await self.connection.request(subjects.entry(kind), data, headers)
+        answer = msgspec.json.decode(message.data, type=_Answer)
+        if answer.error is None:
+            return self._learn(loop_id, Tail(answer.seq, length, name)).length
+        if answer.error.err_code != _WRONG_LAST:
+            raise JournalFailure(
+                f"NATS does not take events of loop {loop_id!r}: {answer.error.description}",
+                loop_id=loop_id,
+                code=answer.error.err_code,
+            )
+        end = await self._end(loop_id, subjects)
+        if end.id == name:
+            return length  # it was taken, and the answer was lost on its way
+        raise _conflict(loop_id, known.length, end.length)
+
+    # Reading
+
+    async def read(self, loop_id: str, start: int = 0) -> list[Event]:
+        """See `Journal.read`."""
+        subjects = LoopSubjects(loop_id, self.partitions)
+        until = time.monotonic() + self.connection.patience
+        while True:
+            messages = await after(self.connection, subjects.stream, subjects.all)
+            length = int(header(messages[-1], LENGTH)) if messages else 0
+            known = self._tails.get(loop_id)
+            if known is None or length >= known.length:
+                break
+            # A copy that is behind has answered: what we know to be there must be found.
+            if time.monotonic() >= until:
+                raise JournalUnreachable(
+                    f"loop {loop_id!r} has {known.length} events, and only {length} can be read: is the "
+                    "cluster whole?",
+                    loop_id=loop_id,
+                )
+            await asyncio.sleep(0.02)
+        wanted = [message for message in messages if int(header(message, LENGTH)) > start]
+        return events_of([await self._entry(message) for message in wanted], loop_id, start)
+
+    async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
+        """See `Journal.wait`."""
+        subjects = LoopSubjects(loop_id, self.partitions)
+        if (await self._end(loop_id, subjects)).length > length:
+            return True
+        if timeout is not None and timeout <= 0:
+            return False
+        try:
+            async with asyncio.timeout(timeout), self._watches.watching(loop_id, subjects) as watch:
+                watch.learn((await self._end(loop_id, subjects)).length)
+                while watch.length <= length:
+                    await watch.grown(_LOOK)
+                    if watch.length <= length:
+                        watch.learn((await self._end(loop_id, subjects)).length)
+        except TimeoutError:
+            return False
+        return True
+
+    async def loops(self) -> list[str]:
+        """See `Journal.loops`."""
+        begun: list[tuple[str, str]] = []
+        for number in range(self.partitions):
+            for message in await after(self.connection, journal_stream(number), beginnings(number)):
+                data, place = await self._entry(message)
+                begun.append((header(message, "Nats-Time-Stamp"), decode_entry(data, place).loop_id))
+        return [loop_id for _, loop_id in sorted(begun, key=lambda one: _nanoseconds(one[0]), reverse=True)]
+
+    async def _entry(self, message: Msg) -> tuple[bytes, str]:
+        """A message's entry, from wherever it is, and its place."""
+        place = f"{header(message, 'Nats-Stream')} {header(message, 'Nats-Sequence')}"
+        blob = header(message, BLOB)
+        return (await self._blobs.get(blob, place) if blob else message.data), place
+
+    async def _end(self, loop_id: str, subjects: LoopSubjects) -> Tail:
+        return self._learn(loop_id, await tail(self.connection, subjects.stream, subjects.all))
+
+    def _learn(self, loop_id: str, end: Tail) -> Tail:
+        """Keep a loop's end in mind, if it is news; gives it."""
+        known = self._tails.get(loop_id)
+        if end.length and (known is None or known.length <= end.length):
+            self._tails[loop_id] = end
+            self._tails.move_to_end(loop_id)
+            if len(self._tails) > _KNOWN:
+                self._tails.popitem(last=False)
+            self._watches.learn(loop_id, end.length)
+        return end
+
+
+async def _decided(work: Coroutine[Any, Any, T]) -> T:
+    """Do it to its end, also if the caller is cancelled; then the cancellation goes on."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # seen: the caller learns of the cancellation, and of nothing else
+        raise
+
+
+def _conflict(loop_id: str, expected: int, actual: int) -> JournalConflict:
+    return JournalConflict(
+        f"loop {loop_id!r} has {actual} events, not {expected}: somebody else appended to it",
+        loop_id=loop_id,
+        expected=expected,
+        actual=actual,
+    )
+
+
+def _nanoseconds(stamp: str) -> str:
+    """A time of the server's (RFC 3339, UTC, as many digits as it needs) in a form that sorts."""
+    whole, _, fraction = stamp.rstrip("Z").partition(".")
+    return f"{whole}.{fraction:<09}"

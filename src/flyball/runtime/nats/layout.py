@@ -1,0 +1,110 @@
+"""What flyball keeps on a NATS server: its streams and stores, made once and the same for everybody.
+
+`JOURNAL_0 … JOURNAL_<n>` are the truth: a loop's entries are all in one of them, which its id decides, so
+that loops are written side by side. How many there are is settled when they are made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from flyball.core.errors import UserError
+from flyball.runtime.nats.naming import journal_stream, journal_subjects, noticed_subjects
+
+PARTITIONS = "flyball.partitions"
+"""The note on a journal stream that says how many there are."""
+_NAME_IN_USE = 10058
+BLOBS = "FLYBALL_BLOBS"
+"""The object store for what is too large for a message."""
+
+
+class Layout(Struct, frozen=True):
+    """How much of it there is to be; only for a server that has none of it yet.
+
+    `partitions`: streams of the journal. `replicas`: copies of everything, on that many servers.
+    """
+
+    partitions: int = 4
+    replicas: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.partitions <= 1024:
+            raise UserError(f"partitions={self.partitions}: there may be 1 to 1024")
+        if not 1 <= self.replicas <= 5:
+            raise UserError(f"replicas={self.replicas}: a cluster keeps 1 to 5 copies")
+
+
+async def set_up(js: Any, layout: Layout) -> int:
+    """Make what is missing; gives the number of partitions, which is that of the first who came.
+
+    Raises:
+        UserError: the server has streams of these names that are not flyball's.
+    """
+    partitions = await _partitions(js)
+    if partitions is None:
+        partitions = await _settle(js, layout)
+    for number in range(1, partitions):
+        await _make(js, _journal(number, partitions, layout))
+    return partitions
+
+
+async def _partitions(js: Any) -> int | None:
+    """How many partitions there are; None where there is no journal yet."""
+    from nats.js.errors import NotFoundError
+
+    try:
+        info = await js.stream_info(journal_stream(0))
+    except NotFoundError:
+        return None
+    notes: dict[str, str] | None = info.config.metadata
+    noted = (notes or {}).get(PARTITIONS, "")
+    if not noted.isdecimal():
+        raise UserError(
+            f"the stream {journal_stream(0)} on this server was not made by flyball (it has no note "
+            f"{PARTITIONS!r}): use another account or another server"
+        )
+    return int(noted)
+
+
+async def _settle(js: Any, layout: Layout) -> int:
+    """Make the first partition, or find that somebody else just did."""
+    await _make(js, _journal(0, layout.partitions, layout))
+    settled = await _partitions(js)
+    assert settled is not None, "it has just been made"
+    return settled
+
+
+async def _make(js: Any, config: Any) -> None:
+    from nats.js.errors import APIError
+
+    try:
+        await js.add_stream(config)
+    except APIError as error:
+        # Another worker has made it, a moment ago or long since, perhaps with another number of copies.
+        if error.err_code != _NAME_IN_USE:
+            raise UserError(
+                f"the server does not make the stream {config.name}: {error.description or error}",
+                stream=config.name,
+            ) from error
+
+
+def _journal(number: int, partitions: int, layout: Layout) -> Any:
+    from nats.js.api import DiscardPolicy, RePublish, RetentionPolicy, StorageType, StreamConfig
+
+    return StreamConfig(
+        name=journal_stream(number),
+        description="the events of flyball's loops: the truth",
+        subjects=[journal_subjects(number)],
+        retention=RetentionPolicy.LIMITS,
+        storage=StorageType.FILE,
+        num_replicas=layout.replicas,
+        # What does not fit is refused; nothing old is thrown away for it.
+        discard=DiscardPolicy.NEW,
+        duplicate_window=120,
+        allow_direct=True,
+        # Told after it was stored, to whoever waits: a reader who was told finds it there.
+        republish=RePublish(src=journal_subjects(number), dest=noticed_subjects(number), headers_only=True),
+        metadata={PARTITIONS: str(partitions)},
+    )

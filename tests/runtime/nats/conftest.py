@@ -1,0 +1,66 @@
+"""A real nats-server, one for each of pytest's processes; every journal begins on an empty one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from flyball.runtime.nats import EmbeddedServer, Layout, NatsJournal, NatsOptions
+from flyball.runtime.nats.layout import BLOBS
+from flyball.runtime.nats.naming import journal_stream
+
+
+@pytest.fixture(scope="session")
+def nats(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsOptions]:
+    """A server in a thread of its own, for tests whose event loops come and go."""
+    folder = tmp_path_factory.mktemp("nats")
+    ready, options, stop = threading.Event(), list[NatsOptions](), list[asyncio.Event]()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        stop.append(asyncio.Event())
+        async with EmbeddedServer(folder) as server:
+            options.append(server.options)
+            ready.set()
+            await stop[0].wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert ready.wait(20), "the server did not come up"
+    yield options[0]
+    loop.call_soon_threadsafe(stop[0].set)
+    thread.join(20)
+    loop.close()
+
+
+@asynccontextmanager
+async def emptied(options: NatsOptions, layout: Layout | None = None) -> AsyncGenerator[NatsJournal]:
+    """A journal on a server that has nothing of an earlier one."""
+    async with await NatsJournal.open(options, layout) as journal:
+        yield journal
+        await clear(journal)
+
+
+async def clear(journal: NatsJournal) -> None:
+    """Take away all that flyball made on a journal's server."""
+    js = journal.connection.js
+    names = {info.config.name for info in await js.streams_info()}
+    for name in [*map(journal_stream, range(journal.partitions)), f"OBJ_{BLOBS}"]:
+        if name in names:
+            await js.delete_stream(name)
+
+
+@pytest.fixture
+async def journal(nats: NatsOptions) -> AsyncGenerator[NatsJournal]:
+    async with emptied(nats) as journal:
+        yield journal
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "server"
