@@ -9,29 +9,14 @@ from flyball.core.errors import UserError
 from flyball.core.messages import Message, Role, Text, ToolCall, ToolResult
 
 ASKED = Message(Role.USER, (Text("Rain in Rome?"),))
-SAID = Message(Role.ASSISTANT, (Text("No."),))
 
 
-def test_what_comes_last_is_added_to_the_users_last_words() -> None:
-    assert text_messages((ASKED,), last="The form") == (
-        {"role": "user", "content": "Rain in Rome?\n\nThe form"},
-    )
-
-
-def test_what_comes_last_is_the_users_turn_where_the_model_spoke_last() -> None:
-    assert text_messages((ASKED, SAID), last="The form") == (
-        {"role": "user", "content": "Rain in Rome?"},
-        {"role": "assistant", "content": "No."},
-        {"role": "user", "content": "The form"},
-    )
-
-
-def test_what_a_tool_said_stands_before_what_comes_last() -> None:
+def test_what_a_tool_said_stands_with_the_question() -> None:
     call = Message(Role.ASSISTANT, (ToolCall("c", "sky", "{}"),))
     told = Message(Role.TOOL, (ToolResult("c", "sky", "blue"),))
-    assert plain_messages((ASKED, call, told), more="Be brief.", last="The form") == (
+    assert plain_messages((ASKED, call, told), more="Be brief.") == (
         {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Rain in Rome?\n\nsky: blue\n\nThe form"},
+        {"role": "user", "content": "Rain in Rome?\n\nsky: blue"},
     )
 
 

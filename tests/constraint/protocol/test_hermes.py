@@ -165,7 +165,7 @@ def test_an_answer_says_nothing_of_calls() -> None:
 
 def test_a_typed_answer_has_its_schema_in_the_prompt_and_in_the_grammar() -> None:
     rendered = HermesProtocol().render(ask(output=OutputObject(CITY)), "none")
-    assert rendered.messages[-1]["content"].endswith('The form:\n{"city": <string>}')
+    assert rendered.messages[0]["content"].endswith('Now the form is:\n{"city": <string>}')
     assert rendered.grammar is not None
     check_grammar(rendered.grammar)
 

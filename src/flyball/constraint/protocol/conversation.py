@@ -13,9 +13,9 @@ HERMES = CallLayout()
 
 
 def text_messages(
-    messages: Iterable[Message], layout: CallLayout = HERMES, *, more: str = "", last: str = ""
+    messages: Iterable[Message], layout: CallLayout = HERMES, *, more: str = ""
 ) -> tuple[dict[str, str], ...]:
-    """The messages as text; `more` is added to what the system says, `last` to the user's last words.
+    """The messages as text; `more` is added to what the system says.
 
     System messages are joined at the beginning, since many templates take one, and there only. Tool calls are
     spelled as the layout has it, their results are the user's words.
@@ -37,19 +37,13 @@ def text_messages(
             turns.append((role, texts))
     if more:
         rules.append(more)
-    if last and turns and turns[-1][0] == "user":
-        turns[-1][1].append(last)
-    elif last:
-        turns.append(("user", [last]))
     if not turns and not rules:
         raise UserError("the request has no messages")
     first = [("system", rules)] if rules else []
     return tuple([{"role": role, "content": "\n\n".join(texts)} for role, texts in [*first, *turns]])
 
 
-def plain_messages(
-    messages: Iterable[Message], *, more: str = "", last: str = ""
-) -> tuple[dict[str, str], ...]:
+def plain_messages(messages: Iterable[Message], *, more: str = "") -> tuple[dict[str, str], ...]:
     """The messages without a word about calls: what tools said stands with the question that it answers.
 
     A small model that sees calls in a conversation goes on writing calls, whatever it is asked for.
@@ -65,7 +59,7 @@ def plain_messages(
         parts = tuple([part for part in message.parts if not isinstance(part, ToolCall)])
         if parts:
             told.append(Message(message.role, parts))
-    return text_messages(told, more=more, last=last)
+    return text_messages(told, more=more)
 
 
 def part_text(part: Any, layout: CallLayout = HERMES) -> str:

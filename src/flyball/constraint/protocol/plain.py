@@ -26,12 +26,13 @@ the form
 and the text
 Table Fjell 20, made of oak, with two benches and a lamp (new), 349 EUR.
 give
-{"name": "Fjell 20", "what": "table", "material": "oak", "extras": ["benches", "lamp"], "price": 349}"""
-"""How a form is filled in. The examples show that a value has no words that were not asked for."""
-_FORM = "The form:\n"
-"""What goes before the form itself, which stands last, after the text: where the model reads it best."""
-_BRIEF = [['"', 1.0], ['",', 1.0], ['"}', 1.0], ['"]', 1.0], ['"],', 1.0]]
-"""Strings end a little sooner: small models copy too much of a text. Set on tasks beside the held ones."""
+{"name": "Fjell 20", "what": "table", "material": "oak", "extras": ["benches", "lamp"], "price": 349}
+
+Now the form is:
+"""
+"""What goes before a form. The examples show that a value has no words that were not asked for."""
+_BRIEF = [['"', 2.0], ['",', 2.0], ['"}', 2.0], ['"]', 2.0], ['"],', 2.0]]
+"""Strings end a little sooner: small models copy too much of a text. Set on the open control tasks."""
 
 
 class PlainProtocol:
@@ -77,7 +78,7 @@ def answer_prompt(request: Request) -> Rendered:
     output = request.output
     if output is None or request.grammar:
         return Rendered(plain_messages(request.messages), grammar_of(request))
-    messages = plain_messages(request.messages, more=_FILLED, last=_FORM + form(output.schema))
+    messages = plain_messages(request.messages, more=_FILLED + form(output.schema))
     return Rendered(messages, grammar_of(request), {"logit_bias": _BRIEF})
 
 
