@@ -31,7 +31,8 @@ _ATTEMPT = 5.0
 class NatsOptions(Struct, frozen=True):
     """Where the servers are, and how to come in. Files are given by their paths.
 
-    `patience`: seconds for which a request is made again before it fails.
+    `patience`: seconds for which a request is made again before it fails. `ping_interval`: seconds between
+    two pings; when several were not answered, the line counts as cut.
     """
 
     servers: tuple[str, ...] = ("nats://127.0.0.1:4222",)
@@ -45,6 +46,7 @@ class NatsOptions(Struct, frozen=True):
     tls_cert: str | None = None
     tls_key: str | None = None
     patience: float = 30.0
+    ping_interval: float = 10.0
 
     def check_files(self) -> None:
         """Do nothing where the files are there.
@@ -179,7 +181,7 @@ async def connect(options: NatsOptions) -> Connection:
             tls=options.tls(),
             max_reconnect_attempts=-1,
             reconnect_time_wait=0.2,
-            ping_interval=10,
+            ping_interval=options.ping_interval,
             connect_timeout=2,
         )
     )
