@@ -76,6 +76,25 @@ FORMS = {
     "semstreams response": Form(
         documents.SEM_RESPONSE, semstreams.AgentResponse.read, semstreams.AgentResponse.write
     ),
+    **{
+        f"semstreams {struct.NAME}": Form(strategy, struct.read, struct.write)
+        for struct, strategy in (
+            (semstreams.ConstructedContext, documents.SEM_CONTEXT),
+            (semstreams.GraphContextSpec, documents.SEM_GRAPH_CONTEXT),
+            (semstreams.TaskMessage, documents.SEM_TASK),
+            (semstreams.UserSignal, documents.SEM_SIGNAL),
+            (semstreams.SignalMessage, documents.SEM_SIGNAL_MESSAGE),
+            (semstreams.UserMessage, documents.SEM_USER_MESSAGE),
+            (semstreams.UserResponse, documents.SEM_USER_RESPONSE),
+            (semstreams.LoopEntity, documents.SEM_LOOP),
+            (semstreams.Trajectory, documents.SEM_TRAJECTORY),
+            (semstreams.LoopCreatedEvent, documents.SEM_CREATED),
+            (semstreams.LoopCompletedEvent, documents.SEM_COMPLETED),
+            (semstreams.LoopFailedEvent, documents.SEM_FAILED),
+            (semstreams.LoopCancelledEvent, documents.SEM_CANCELLED),
+            (semstreams.ContextEvent, documents.SEM_CONTEXT_EVENT),
+        )
+    },
     "gollem messages": Form(documents.GOL_MESSAGES, gollem.decode_messages, gollem.encode_messages),
     "gollem response": Form(
         documents.GOL_RESPONSE, gollem.decode_model_response, gollem.encode_model_response
@@ -226,6 +245,8 @@ def test_what_is_no_json_is_refused_and_lone_surrogates_are_mended() -> None:
         gollem.unmarshal_snapshot,
         semstreams.AgentRequest.unmarshal_json,
         semstreams.AgentResponse.unmarshal_json,
+        semstreams.TaskMessage.unmarshal_json,
+        semstreams.read_envelope,
     ],
 )
 def test_bytes_that_are_no_json_are_refused(read: Callable[[bytes], Any]) -> None:

@@ -138,11 +138,12 @@ class AgentRequest(Struct, frozen=True):
         Raises:
             InvalidMessage: it is malformed. What is merely missing is said by `validate`.
         """
-        return cls._from(entered(document, "request"))
+        return cls.from_json(entered(document, "request"), "request")
 
     @classmethod
-    def _from(cls, value: JSON) -> AgentRequest:
-        fields = Fields(value, "request")
+    def from_json(cls, value: JSON, where: str) -> AgentRequest:
+        """The request out of a document that was entered already; raises as `read` does."""
+        fields = Fields(value, where)
         choice = fields.any("tool_choice")
         return cls(
             request_id=fields.text("request_id"),
@@ -182,7 +183,7 @@ class AgentRequest(Struct, frozen=True):
     @classmethod
     def unmarshal_json(cls, data: bytes | str) -> AgentRequest:
         """The request from bytes; raises as `read` does."""
-        return cls._from(decoded(data, "request"))
+        return cls.from_json(decoded(data, "request"), "request")
 
     def marshal_json(self) -> bytes:
         """The request as bytes; raises as `write` does."""

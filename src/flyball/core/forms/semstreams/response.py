@@ -76,11 +76,12 @@ class AgentResponse(Struct, frozen=True):
         Raises:
             InvalidMessage: it is malformed.
         """
-        return cls._from(entered(document, "response"))
+        return cls.from_json(entered(document, "response"), "response")
 
     @classmethod
-    def _from(cls, value: JSON) -> AgentResponse:
-        fields = Fields(value, "response")
+    def from_json(cls, value: JSON, where: str) -> AgentResponse:
+        """The response out of a document that was entered already; raises as `read` does."""
+        fields = Fields(value, where)
         message, usage = fields.any("message"), fields.any("token_usage")
         return cls(
             fields.text("request_id"),
@@ -112,7 +113,7 @@ class AgentResponse(Struct, frozen=True):
     @classmethod
     def unmarshal_json(cls, data: bytes | str) -> AgentResponse:
         """The response from bytes; raises as `read` does."""
-        return cls._from(decoded(data, "response"))
+        return cls.from_json(decoded(data, "response"), "response")
 
     def marshal_json(self) -> bytes:
         """The response as bytes; raises as `write` does."""

@@ -51,7 +51,12 @@ def read_tool_result(document: object) -> ToolResult:
     Raises:
         InvalidMessage: it is malformed.
     """
-    fields = Fields(entered(document, "tool_result"), "tool_result")
+    return result_from(entered(document, "tool_result"), "tool_result")
+
+
+def result_from(value: JSON, where: str) -> ToolResult:
+    """A tool result out of a document that was entered already."""
+    fields = Fields(value, where)
     content, error = fields.text("content"), fields.text("error") or None
     return ToolResult(
         fields.text("call_id"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -47,6 +48,17 @@ class PayloadType(Struct, frozen=True):
     version: str = "v1"
 
 
-def payload_type(payload: ToolCall | ToolResult) -> PayloadType:
-    """The type of a payload that is ours and knows none itself; the others have `schema`."""
-    return PayloadType(Category.TOOL_CALL if isinstance(payload, ToolCall) else Category.TOOL_RESULT)
+class Typed(Protocol):
+    """A payload that knows its type."""
+
+    @property
+    def schema(self) -> PayloadType:
+        """The payload's type."""
+        ...
+
+
+def payload_type(payload: ToolCall | ToolResult | Typed) -> PayloadType:
+    """The type of a payload; ours know none themselves, the others have `schema`."""
+    if isinstance(payload, ToolCall | ToolResult):
+        return PayloadType(Category.TOOL_CALL if isinstance(payload, ToolCall) else Category.TOOL_RESULT)
+    return payload.schema
