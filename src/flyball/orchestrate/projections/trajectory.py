@@ -1,0 +1,151 @@
+"""The way that a loop has gone, as SemStreams keeps it: its model calls and its tool calls, step by step.
+
+Steps are in the order in which they were recorded, and are only ever added to. All that cost tokens is there:
+a fork's trajectory begins with what it went on from, and another attempt goes on with that of the first. A
+call that never ran, or was still running when the loop ended, is no step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, cast
+
+from msgspec.structs import replace
+
+from flyball.core.errors import JournalCorrupt
+from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
+from flyball.core.forms.flat import RAW_ARGUMENTS
+from flyball.core.forms.semstreams import (
+    StepType,
+    Trajectory,
+    TrajectoryStep,
+    read_messages,
+    read_tool_call,
+    write_messages,
+    write_tool_call,
+)
+from flyball.core.messages import (
+    Audio,
+    Document,
+    Image,
+    Message,
+    Part,
+    Retry,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from flyball.core.usage import Usage
+from flyball.orchestrate.machine import effect_id
+from flyball.orchestrate.projections.deciding import decided_when
+from flyball.orchestrate.projections.tool_calls import arguments_of, calls_to_run
+from flyball.orchestrate.replay import steps
+from flyball.orchestrate.state import State
+
+Detail = Literal["summary", "full"]
+
+
+def trajectory(events: Iterable[Event], detail: Detail = "summary") -> Trajectory:
+    """The trajectory of a journal; in full it has each request's messages and the calls that were asked for.
+
+    Its totals are those of the loop's usage.
+
+    Raises:
+        JournalCorrupt: the events are no journal.
+    """
+    teller = _Teller(full=detail == "full")
+    told = [step for event, state in steps(events) for step in teller.told(event, state)]
+    state = teller.state
+    if state is None:
+        raise JournalCorrupt("journal: no events")
+    gone = Trajectory.new(state.loop_id, teller.began_at).add_steps(*told)
+    if teller.decided_at is None:
+        return gone
+    return gone.complete(str(state.outcome or ""), teller.decided_at)
+
+
+class _Teller:
+    """Goes through a journal, and remembers what the next step will need."""
+
+    def __init__(self, *, full: bool) -> None:
+        self._full = full
+        self._calls: tuple[ToolCall, ...] = ()
+        self._request = self._prompt = ""
+        self._messages: tuple[Message, ...] = ()
+        self.state: State | None = None
+        self.began_at = 0.0
+        self.decided_at: float | None = None
+
+    def told(self, event: Event, state: State) -> Iterator[TrajectoryStep]:
+        """The step that an event is, if it is one."""
+        if self.state is None:
+            self.began_at = event.at
+        self.state = state
+        if isinstance(event, ModelAnswered | CallsJudged):
+            self._calls = calls_to_run(event, self._calls)
+        if isinstance(event, ModelAnswered | ModelFailed):
+            yield self._model_call(event, state)
+        elif isinstance(event, ToolReturned):
+            yield self._tool_call(event)
+        self.decided_at = decided_when(self.decided_at, event, state)
+        if state.at == "infer":
+            self._request = effect_id(state, "infer", 0)
+            self._prompt = _last_said(state.history)
+            self._messages = tuple(state.history) if self._full else ()
+
+    def _model_call(self, event: ModelAnswered | ModelFailed, state: State) -> TrajectoryStep:
+        message = event.message if isinstance(event, ModelAnswered) else event.partial
+        usage = (message.usage if message is not None else None) or Usage()
+        calls = message.tool_calls if message is not None and self._full else ()
+        return TrajectoryStep(
+            timestamp=event.at,
+            step_type=StepType.MODEL_CALL,
+            request_id=self._request,
+            prompt=self._prompt,
+            response=message.text if message is not None else "",
+            tokens_in=usage.input_tokens,
+            tokens_out=usage.output_tokens,
+            duration=round(event.duration * 1000),
+            messages=_on_the_wire(self._messages),
+            tool_calls=tuple([read_tool_call(write_tool_call(call)) for call in calls]),
+            model=(message.model if message is not None else None) or state.spec.model,
+        )
+
+    def _tool_call(self, event: ToolReturned) -> TrajectoryStep:
+        call = self._calls[event.index]
+        arguments = arguments_of(call)
+        if not isinstance(arguments, dict):
+            arguments = {RAW_ARGUMENTS: arguments}
+        return TrajectoryStep(
+            timestamp=event.at,
+            step_type=StepType.TOOL_CALL,
+            request_id=self._request,
+            tool_name=call.name,
+            tool_arguments=cast("dict[str, Any]", arguments) or None,
+            tool_result=event.result.text,
+            duration=round(event.duration * 1000),
+        )
+
+
+def _last_said(history: Sequence[Message]) -> str:
+    """What the user said last: the prompt, feedback, or why to answer again."""
+    for message in reversed(history):
+        if message.role is Role.USER:
+            return "\n\n".join([part.text for part in message.parts if isinstance(part, Text | Retry)])
+    return ""
+
+
+def _on_the_wire(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Messages as the wire holds them: flat, and in the place of what it cannot hold a word for it."""
+    plain = [replace(message, parts=tuple([_plain(part) for part in message.parts])) for message in messages]
+    return read_messages(write_messages(plain))
+
+
+def _plain(part: Part) -> Part:
+    if isinstance(part, ToolResult):
+        return replace(part, images=())
+    if not isinstance(part, Image | Audio | Document):
+        return part
+    what = type(part).__name__.lower()
+    return Text(f"[{what}]" if part.url.startswith("data:") else f"[{what}: {part.url}]")
