@@ -188,9 +188,7 @@ def _category(domain: str, category: str, version: str) -> Category:
         wrong = f"category should be one of {', '.join(Category)}, but is {category!r}"
         why = Refusal.UNKNOWN_CATEGORY
     elif version != known.version:
-        wrong = (
-            f"version should be {known.version!r}, but is {version!r}: it needs another release to be read"
-        )
+        wrong = f"version should be {known.version!r}, but is {version!r}: another release wrote it"
         why = Refusal.OTHER_VERSION
     else:
         return Category(category)
