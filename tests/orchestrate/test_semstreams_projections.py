@@ -323,6 +323,11 @@ def test_a_model_call_that_failed_is_a_step_with_what_came_of_it() -> None:
     assert (none.response, none.tokens_in, none.model) == ("", 0, "m")
 
 
+def test_a_loop_that_nobody_said_anything_to_has_no_prompt() -> None:
+    (step,) = trajectory([Started(100.0, VERSION, "loop", SPEC), answered(105.0, 1)], "full").steps
+    assert (step.prompt, step.messages, step.response) == ("", (), "done")
+
+
 def test_what_the_wire_cannot_hold_is_named_in_its_place() -> None:
     parts = (Text("see"), Image("https://example.org/x.png"), Audio("data:audio/wav;base64,AAAA"))
     first = Started(100.0, VERSION, "loop", SPEC, Message(Role.USER, parts))
