@@ -56,9 +56,9 @@ def _is_sound(value: JSON) -> bool:
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []
         for container in level:
-            children: Any = container.values() if isinstance(container, dict) else container
-            for child in children:
-                kind = type(child)
+            children = cast("dict[str, Any]", container).values() if type(container) is dict else container
+            for child in cast("list[Any]", children):
+                kind: type[Any] = type(child)
                 if kind is dict or kind is list:
                     inner.append(child)
                 elif kind is int and not -_LARGE < child < _LARGE:
