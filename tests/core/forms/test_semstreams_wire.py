@@ -21,13 +21,17 @@ from flyball.core.forms.semstreams import (
     TaskMessage,
     Trajectory,
     UserSignal,
+    portable_message,
     read_envelope,
+    read_messages,
     write_envelope,
+    write_messages,
 )
 from flyball.core.forms.semstreams.envelope import READERS
-from flyball.core.messages import ToolCall, ToolResult
+from flyball.core.messages import Audio, Document, Image, Message, ToolCall, ToolResult
 from flyball.core.signals import Signal, SignalType
 from tests.core.forms.documents import SEM_ENVELOPE
+from tests.strategies import messages
 
 SPOKEN: dict[Category, str] = {
     Category.TASK: """{
@@ -217,6 +221,24 @@ def test_unknown_keys_are_kept_everywhere() -> None:
 def test_every_envelope_is_written_as_it_was_read(document: dict[str, Any]) -> None:
     read = read_envelope(msgspec.json.encode(document))
     assert msgspec.json.decode(msgspec.json.encode(read.write())) == document
+
+
+def test_what_a_form_has_no_place_for_travels_beside_it() -> None:
+    result = ToolResult("c", "f", {"rows": 3})
+    data = write_envelope(result, id="e", at=1.0, extra={"flyball": {"content": {"rows": 3}}, "id": "mine"})
+    read = read_envelope(data)
+    assert read.payload == ToolResult("c", "f", '{"rows":3}')
+    assert (read.id, read.extra) == ("e", {"flyball": {"content": {"rows": 3}}})
+
+
+@given(messages)
+def test_a_portable_message_can_always_be_written(message: Message) -> None:
+    portable = portable_message(message)
+    assert read_messages(write_messages([portable]))
+    assert portable_message(portable) is portable
+    assert (portable.text == message.text) or any(
+        isinstance(p, Image | Audio | Document) for p in message.parts
+    )
 
 
 def test_times_of_an_envelope_may_be_text_or_missing() -> None:

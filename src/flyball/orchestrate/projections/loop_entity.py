@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from flyball.core.encodable import as_text
 from flyball.core.errors import CancelledTimeout, JournalCorrupt
 from flyball.core.events import Event, Outcome, SignalReceived
-from flyball.core.forms.semstreams import LoopEntity, read_tool_result, write_tool_result
+from flyball.core.forms.semstreams import LoopEntity, portable_result, read_tool_result, write_tool_result
 from flyball.core.messages import ToolResult
 from flyball.core.signals import SignalType
 from flyball.orchestrate.course import OVER
@@ -108,4 +108,4 @@ def result_of(state: State) -> str:
 
 def _on_the_wire(result: ToolResult) -> ToolResult:
     """A result as the wire holds it: content as text, and no images."""
-    return read_tool_result(write_tool_result(replace(result, images=())))
+    return read_tool_result(write_tool_result(portable_result(result)))

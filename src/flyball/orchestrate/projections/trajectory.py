@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, cast
 
-from msgspec.structs import replace
-
 from flyball.core.errors import JournalCorrupt
 from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
 from flyball.core.forms.flat import RAW_ARGUMENTS
@@ -19,23 +17,13 @@ from flyball.core.forms.semstreams import (
     StepType,
     Trajectory,
     TrajectoryStep,
+    portable_message,
     read_messages,
     read_tool_call,
     write_messages,
     write_tool_call,
 )
-from flyball.core.messages import (
-    Audio,
-    Document,
-    Image,
-    Message,
-    Part,
-    Retry,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from flyball.core.messages import Message, Retry, Role, Text, ToolCall
 from flyball.core.usage import Usage
 from flyball.orchestrate.machine import effect_id
 from flyball.orchestrate.projections.deciding import decided_when
@@ -137,15 +125,5 @@ def _last_said(history: Sequence[Message]) -> str:
 
 
 def _on_the_wire(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Messages as the wire holds them: flat, and in the place of what it cannot hold a word for it."""
-    plain = [replace(message, parts=tuple([_plain(part) for part in message.parts])) for message in messages]
-    return read_messages(write_messages(plain))
-
-
-def _plain(part: Part) -> Part:
-    if isinstance(part, ToolResult):
-        return replace(part, images=())
-    if not isinstance(part, Image | Audio | Document):
-        return part
-    what = type(part).__name__.lower()
-    return Text(f"[{what}]" if part.url.startswith("data:") else f"[{what}: {part.url}]")
+    """Messages as the wire holds them: flat, and with a word in the place of what it cannot hold."""
+    return read_messages(write_messages([portable_message(message) for message in messages]))

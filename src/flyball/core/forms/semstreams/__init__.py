@@ -6,6 +6,7 @@
     loop_entity trajectory              a loop and its way, as they are kept
     loop_events context_event           what is told of a loop
     user_message user_response          what people say and are answered
+    portable                            messages without what the wire cannot hold
     filters                             who decides about tool calls, in SemStreams' words
     envelope                            how all of them travel
     keyed kinds                         how the larger ones are read and written
@@ -48,6 +49,7 @@ from flyball.core.forms.semstreams.messages import (
     write_messages,
     write_tool_call,
 )
+from flyball.core.forms.semstreams.portable import portable_message, portable_result
 from flyball.core.forms.semstreams.request import AgentRequest, ModelConfig
 from flyball.core.forms.semstreams.response import AgentResponse
 from flyball.core.forms.semstreams.signals import SignalMessage, UserSignal
@@ -120,6 +122,8 @@ __all__ = [
     "UserResponse",
     "UserSignal",
     "payload_type",
+    "portable_message",
+    "portable_result",
     "read_envelope",
     "read_message",
     "read_messages",

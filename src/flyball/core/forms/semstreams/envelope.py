@@ -171,13 +171,23 @@ def read_envelope(data: bytes | str) -> Envelope:
     return Envelope(payload, name, created, received, source, meta.rest(), fields.rest())
 
 
-def write_envelope(payload: AnyPayload, *, id: str, at: float, source: str = "flyball") -> bytes:  # noqa: A002 - the key's name
+def write_envelope(
+    payload: AnyPayload,
+    *,
+    id: str,  # noqa: A002 - the key's name
+    at: float,
+    source: str = "flyball",
+    extra: dict[str, Any] | None = None,
+) -> bytes:
     """A payload in its envelope, as bytes: the same each time for the same arguments.
+
+    `extra` are keys beside those of the envelope, which others leave alone: for what the payload's form has
+    no place for.
 
     Raises:
         InvalidMessage: the payload holds something that its form has no place for.
     """
-    return json.encode(Envelope(payload, id, at, at, source).write())
+    return json.encode(Envelope(payload, id, at, at, source, extra=extra).write())
 
 
 def _category(domain: str, category: str, version: str) -> Category:
