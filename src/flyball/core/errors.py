@@ -39,6 +39,7 @@
     │   ├── StreamRestarted             ORCHESTRATION_STREAM_RESTARTED
     │   ├── Rejected                    ORCHESTRATION_REJECTED
     │   ├── IllegalTransition           ORCHESTRATION_ILLEGAL_TRANSITION
+    │   ├── UnknownAgent                ORCHESTRATION_UNKNOWN_AGENT
     │   └── JournalFailure              ORCHESTRATION_JOURNAL_FAILED
     │       ├── JournalConflict             ORCHESTRATION_JOURNAL_CONFLICT
     │       │   └── LoopTakenOver               ORCHESTRATION_LOOP_TAKEN_OVER
@@ -423,6 +424,13 @@ class IllegalTransition(OrchestrationFailure):
     """A move that the lifecycle or the machine does not have."""
 
     code = "ORCHESTRATION_ILLEGAL_TRANSITION"
+
+
+class UnknownAgent(OrchestrationFailure):
+    """The agent's code is not in this process; another worker may have it."""
+
+    code = "ORCHESTRATION_UNKNOWN_AGENT"
+    retryable = True
 
 
 class JournalFailure(OrchestrationFailure):

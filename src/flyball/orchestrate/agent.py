@@ -400,6 +400,10 @@ class Agent(Generic[DepsT, OutputT]):
         """The policy that its loops record."""
         return self._bound({}).spec
 
+    def bindings(self) -> Bindings:
+        """The code behind this agent's spec: what a worker needs to carry its loops on."""
+        return self._bound({})
+
     def _fresh(self, prompt: Content | None) -> Drive:
         """Begin a run without options: a loop of its own, in a journal of its own, which nobody waits for."""
         bindings = self._bindings

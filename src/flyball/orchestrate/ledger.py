@@ -106,12 +106,23 @@ class Ledger:
                 await self._until_free()
             if self.length != length:
                 continue  # it was an append of our own
-            self._busy = True
-            try:
-                await self._catch_up([])
-            finally:
-                self._release()
+            await self.catch_up()
             self.stir()
+
+    async def catch_up(self) -> None:
+        """Fold what others have appended until now.
+
+        Raises:
+            LoopTakenOver: another driver has resumed the loop.
+            JournalFailure: the journal cannot be read.
+        """
+        while self._busy:
+            await self._until_free()
+        self._busy = True
+        try:
+            await self._catch_up([])
+        finally:
+            self._release()
 
     def stir(self) -> None:
         """Something was folded that nobody here waited for."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 _NO_RESPONDERS = "503"
+NOBODY = "nobody serves it"
 
 
 class Unanswered(Exception):  # noqa: N818 - what happened, and no error of anybody's
@@ -59,7 +60,7 @@ class Asker:
         finally:
             self._waiting.pop(number, None)
         if (message.headers or {}).get("Status") == _NO_RESPONDERS:
-            raise Unanswered("nobody serves it")
+            raise Unanswered(NOBODY)
         return message
 
     async def _heard(self, message: Msg) -> None:

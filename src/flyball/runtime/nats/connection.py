@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from flyball.core.errors import JournalUnreachable, MissingExtra, UserError
-from flyball.runtime.nats.asking import Asker, Unanswered
+from flyball.runtime.nats.asking import NOBODY, Asker, Unanswered
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
     from nats.aio.subscription import Subscription
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+_EAR = 0.05
 _ATTEMPT = 5.0
 """Seconds after which one attempt is given up and made again."""
 
@@ -106,6 +107,15 @@ class Connection:
     async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
         """Say something, which nobody may hear."""
         await self._client.publish(subject, data, reply=reply)
+
+    async def is_heard(self, subject: str) -> bool:
+        """Whether somebody listens on a subject just now. Where that cannot be told, nobody does."""
+        try:
+            # Nobody answers who listens there: that it is not refused at once is the answer.
+            await self._asker.ask(subject, b"", None, _EAR)
+        except Unanswered as why:
+            return why.args[0] != NOBODY
+        return True
 
     async def flush(self) -> None:
         """Wait until the server has all that was said."""

@@ -147,6 +147,11 @@ class NatsJournal:
 
     # Reading
 
+    def known_length(self, loop_id: str) -> int:
+        """How many events a loop has, as far as it is known here: it may have more."""
+        known = self._tails.get(loop_id)
+        return 0 if known is None else known.length
+
     async def read(self, loop_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`."""
         subjects = LoopSubjects(loop_id, self.partitions)

@@ -1,0 +1,157 @@
+"""Keeper: a loop's own side, where the model and the tools are in other processes.
+
+It folds what comes, does what is the loop's own to do (prompt functions, judges, validators, deliveries), and
+has the rest asked for. It waits for nobody: when only others can go on, `pump` returns; the next event may
+be brought to another process. What led to a command is durable before the command goes out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from flyball.core.clock import Clock
+from flyball.core.effects import Admit, Deliver, Effect, Execute, Infer, Judge, Prepare, Wait
+from flyball.core.events import Ended, Event, Outcome, TimePassed, ToolStarted
+from flyball.orchestrate import performers
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.course import OVER
+from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.ledger import Ledger
+from flyball.orchestrate.machine import owed
+from flyball.orchestrate.recorded import load
+from flyball.orchestrate.state import State
+
+Send = Callable[[State, list[Effect]], Awaitable[None]]
+"""Asks others for what is owed: model calls, tool calls, a time. Being asked for twice does no harm."""
+
+
+class Keeper(Ledger):
+    """One loop, kept by one task at a time."""
+
+    def __init__(
+        self,
+        bindings: Bindings,
+        journal: Journal,
+        state: State,
+        length: int,
+        send: Send,
+        *,
+        deps: Any = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        super().__init__(journal, state, length, clock)
+        self.bindings = bindings
+        self.deps = deps
+        self._send = send
+        self._own: tuple[str, asyncio.Task[Event]] | None = None
+
+    @classmethod
+    async def of(
+        cls, bindings_for: Callable[[str], Bindings], journal: Journal, loop_id: str, send: Send, **more: Any
+    ) -> Keeper:
+        """Keep a recorded loop; `bindings_for` gives an agent's bindings.
+
+        Raises:
+            LoopNotFound: the journal holds no such loop.
+        """
+        events, state = await load(journal, loop_id)
+        return cls(bindings_for(state.spec.agent), journal, state, len(events), send, **more)
+
+    async def pump(self) -> None:
+        """Go on as far as one can without others, and ask them for the rest.
+
+        Raises:
+            LoopTakenOver: a driver has resumed the loop.
+            JournalFailure: it could not be written.
+        """
+        while True:
+            if self._moved_by_itself():
+                continue
+            if self.state.at == "done":
+                if not self.pending or await self.flush():
+                    await self._send(self.state, [])
+                    return
+                continue
+            effects = owed(self.state)
+            own = next((one for one in effects if not isinstance(one, Infer | Execute | Wait)), None)
+            if own is None and self._started(effects):
+                continue
+            if self.pending and not await self.flush():
+                continue
+            if own is None:
+                await self._send(self.state, effects)
+                return
+            event = await self._performed(own)
+            if event is not None:
+                self.take(event)
+
+    def _moved_by_itself(self) -> bool:
+        """Take the next step that touches nothing: it is made durable with what led to it."""
+        state, now = self.state, self.clock.now
+        if state.deadline is not None and state.at not in OVER and now() >= state.deadline:
+            return self.take(TimePassed(now()))
+        if state.at == "settle" and not state.paused and not self.bindings.validators:
+            return self.take(performers.settle(state, self.bindings.output, now)[0])
+        if state.at == "end":
+            return self.take(Ended(now(), state.outcome or Outcome.FAILED, state.error))
+        return False
+
+    def _started(self, effects: list[Effect]) -> bool:
+        """Record that calls start which may not start twice: they may have had their effect from here on."""
+        starting = [
+            one
+            for one in effects
+            if isinstance(one, Execute) and one.once and one.index not in self.state.once
+        ]
+        for effect in starting:
+            self.take(ToolStarted(self.clock.now(), effect.turn, effect.index))
+        return bool(starting)
+
+    async def _performed(self, effect: Effect) -> Event | None:
+        """Carry out an effect of the loop's own; None where it was owed no longer before it was done."""
+        task = asyncio.ensure_future(self._perform(effect))
+        self._own = effect.id, task
+        following: asyncio.Task[None] | None = None
+        try:
+            await asyncio.sleep(0)
+            if not task.done():
+                # It waits for something: others may have their say meanwhile.
+                following = asyncio.ensure_future(self.follow())
+                await asyncio.wait([task, following], return_when=asyncio.FIRST_COMPLETED)
+                if following.done():
+                    following.result()
+            return None if task.cancelled() else await task
+        except asyncio.CancelledError:
+            if task.cancelled() and not self._is_owed(effect.id):
+                return None
+            raise
+        finally:
+            self._own = None
+            for one in (task, following):
+                if one is not None and not one.done():
+                    one.cancel()
+                    await asyncio.wait([one])
+
+    def stir(self) -> None:
+        """Others have appended: stop what is owed no longer."""
+        if self._own is not None and not self._is_owed(self._own[0]):
+            self._own[1].cancel()
+
+    def _is_owed(self, effect: str) -> bool:
+        return any(other.id == effect for other in owed(self.state))
+
+    async def _perform(self, effect: Effect) -> Event:
+        state, bindings, deps, now = self.state, self.bindings, self.deps, self.clock.now
+        if isinstance(effect, Admit):
+            return await performers.admit(state, bindings, deps, now)
+        if isinstance(effect, Prepare):
+            return await performers.prepare(state, bindings, deps, now)
+        if isinstance(effect, Judge):
+            return await performers.judge(state, effect.indices, bindings, deps, now)
+        if isinstance(effect, Deliver):
+            output = bindings.output.of(state) if state.outcome is Outcome.SUCCESS else None
+            return await performers.deliver(state, bindings, output, deps, now)
+        return (await performers.settle_validated(state, bindings, deps, now))[0]

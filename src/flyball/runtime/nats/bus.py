@@ -1,0 +1,200 @@
+"""The wire between workers: the stream AGENT, its subjects, and what was put aside.
+
+Everything here can be worked out again from the journals: a command that was lost is published again by
+whoever looks at its loop. What is published has the effect's id, by which the server knows a double.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from flyball.core.errors import FlyballError, JournalFailure, UserError
+from flyball.core.events import TimePassed
+from flyball.orchestrate.commands import Report
+from flyball.runtime.nats.connection import Connection
+from flyball.runtime.nats.deliveries import Delivery
+from flyball.runtime.nats.naming import token
+
+AGENT, DEAD, CLAIMS = "AGENT", "AGENT_DEAD", "CLAIMS"
+_NAME_IN_USE, _WRONG_LAST = 10058, 10071
+_KEPT = 3 * 24 * 3600.0
+"""Seconds that the wire is kept: nothing rests on it once a loop is over."""
+_SUBJECTS = ("agent.>", "tool.>", "user.>")
+
+TASKS, REPORTS = ("agent.task.>",), ("agent.response.>", "tool.result.>")
+SIGNALS, REQUESTS = ("agent.signal.>", "agent.timer.>"), ("agent.request.>",)
+
+
+def task_subject(loop_id: str) -> str:
+    """Where a loop is asked for."""
+    return f"agent.task.{token(loop_id)}"
+
+
+def request_subject(loop_id: str) -> str:
+    """Where a model call of a loop is asked for."""
+    return f"agent.request.{token(loop_id)}"
+
+
+def response_subject(effect: str) -> str:
+    """Where a model call is answered."""
+    return f"agent.response.{token(effect)}"
+
+
+def execute_subject(tool: str) -> str:
+    """Where calls of a tool are asked for."""
+    return f"tool.execute.{token(tool)}"
+
+
+def result_subject(effect: str) -> str:
+    """Where a tool call is answered."""
+    return f"tool.result.{token(effect)}"
+
+
+def signal_subject(loop_id: str) -> str:
+    """Where something is said to a loop."""
+    return f"agent.signal.{token(loop_id)}"
+
+
+def deltas_subject(loop_id: str) -> str:
+    """Where the pieces of a loop's answers pass by: nothing is kept there."""
+    return f"fly.d.{token(loop_id)}"
+
+
+class Dead(Struct, frozen=True):
+    """A message that was put aside, and why."""
+
+    subject: str
+    data: bytes
+    headers: dict[str, str]
+    code: str
+    reason: str
+    at: float
+    times: int
+
+
+class _Answer(Struct):
+    error: _Refusal | None = None
+
+
+class _Refusal(Struct):
+    err_code: int = 0
+    description: str = ""
+
+
+class Bus:
+    """The wire, on one connection."""
+
+    def __init__(self, connection: Connection, replicas: int = 1) -> None:
+        self.connection = connection
+        self._replicas = replicas
+        self._claims: Any = None
+
+    async def set_up(self) -> None:
+        """Make what is missing.
+
+        Raises:
+            UserError: the server does not make it; the message says why.
+        """
+        from nats.js.api import KeyValueConfig, StorageType, StreamConfig
+
+        shared: dict[str, Any] = {"storage": StorageType.FILE, "num_replicas": self._replicas}
+        for config in (
+            StreamConfig(
+                AGENT,
+                subjects=list(_SUBJECTS),
+                max_age=_KEPT,
+                duplicate_window=120,
+                allow_direct=True,
+                allow_msg_schedules=True,
+                **shared,
+            ),
+            StreamConfig(DEAD, subjects=["fly.dead.>"], allow_direct=True, **shared),
+        ):
+            await self._make(config.name or "", self.connection.js.add_stream(config))
+        claims = KeyValueConfig(CLAIMS, ttl=_KEPT, storage=StorageType.FILE, replicas=self._replicas)
+        await self._make(CLAIMS, self.connection.js.create_key_value(claims))
+        self._claims = await self.connection.js.key_value(CLAIMS)
+
+    async def _make(self, name: str, making: Any) -> None:
+        from nats.js.errors import APIError
+
+        try:
+            await making
+        except APIError as error:
+            if error.err_code != _NAME_IN_USE:
+                raise UserError(
+                    f"the server does not make {name}: {error.description}", stream=name
+                ) from error
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes,
+        name: str,
+        *,
+        first: bool = False,
+        more: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Put a message on the wire, durably; `name` is its id. With `first`, only if its subject has none.
+
+        Returns whether it is there: False only where somebody else's was first.
+
+        Raises:
+            JournalUnreachable: the server does not answer.
+            JournalFailure: it does not take it.
+        """
+        headers = {"Nats-Msg-Id": name, **(more or {})}
+        if first:
+            headers["Nats-Expected-Last-Subject-Sequence"] = "0"
+        answer = await self.connection.request(subject, data, headers)
+        refusal = msgspec.json.decode(answer.data, type=_Answer).error
+        if refusal is None:
+            return True
+        if first and refusal.err_code == _WRONG_LAST:
+            return False
+        raise JournalFailure(f"NATS does not take a message for {subject}: {refusal.description}")
+
+    async def remind(self, loop_id: str, effect: str, at: float) -> None:
+        """Have a loop told when a time has come, by the server: whoever is there then."""
+        where = token(loop_id)
+        when = datetime.fromtimestamp(ceil(at * 1000) / 1000, UTC).isoformat(timespec="milliseconds")
+        schedule = {
+            "Nats-Schedule": f"@at {when.replace('+00:00', 'Z')}",
+            "Nats-Schedule-Target": f"agent.timer.{where}",
+        }
+        told = Report(loop_id, TimePassed(at))
+        await self.publish(
+            f"agent.schedule.{where}", msgspec.json.encode(told), f"{effect}/timer", more=schedule
+        )
+
+    async def claim(self, name: str) -> bool:
+        """Take something that only one may have; whether this is the first who asks."""
+        from nats.js.errors import KeyWrongLastSequenceError
+
+        try:
+            await self._claims.create(token(name), b"")
+        except KeyWrongLastSequenceError:
+            return False
+        return True
+
+    async def put_aside(self, delivery: Delivery, why: Exception) -> None:
+        """Keep a message that cannot be worked on, with the reason."""
+        code = why.code if isinstance(why, FlyballError) else type(why).__name__
+        dead = Dead(
+            delivery.subject,
+            delivery.data,
+            dict(delivery.headers),
+            code,
+            str(why),
+            time.time(),
+            delivery.times,
+        )
+        where = f"fly.dead.{delivery.subject}"
+        await self.publish(where, msgspec.json.encode(dead), f"dead/{delivery.reply}")

@@ -1,0 +1,192 @@
+"""Messages of a stream as work: each is given to one worker, and given again until it is done.
+
+A pull consumer, spoken to directly: as many messages are asked for as there is room to work on them. One that
+is being worked on is held by a sign of life; one that was given too often, and not done, is put aside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from flyball.core.errors import FlyballError, OrchestrationFailure
+from flyball.runtime.nats.fetching import header
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from flyball.runtime.nats.connection import Connection
+
+_EXPIRES = 5.0
+"""Seconds that the server keeps our wish for messages in mind: then it is told anew, in case it was lost."""
+_NANO = 1_000_000_000
+
+
+class Post(Struct, frozen=True):
+    """Which messages, and how they are given out.
+
+    `name` is the consumer's: workers of one name share its messages. `room`: how many one worker works on at
+    once. `hold`: seconds after which a message without a sign of life is given to another. `tries`: how often
+    it is given.
+    """
+
+    stream: str
+    name: str
+    subjects: tuple[str, ...]
+    room: int = 64
+    hold: float = 30.0
+    tries: int = 5
+
+
+class Delivery:
+    """One message, given to this worker."""
+
+    def __init__(self, message: Msg) -> None:
+        self.subject = message.subject
+        self.data = message.data
+        self.headers: dict[str, str] = message.headers or {}
+        self.reply = message.reply
+        self.times = int(message.reply.split(".")[-5])
+        """How often it has been given, this time included."""
+
+
+Work = Callable[[Delivery], Awaitable[None]]
+"""Does what a message asks for. When it returns, the message is done; when it raises, it is given again."""
+GiveUp = Callable[[Delivery, Exception], Awaitable[None]]
+"""Puts aside a message that was given as often as it may be."""
+
+
+class Postman:
+    """Takes the messages of a post and has them worked on."""
+
+    def __init__(self, connection: Connection, post: Post, work: Work, give_up: GiveUp) -> None:
+        self._connection = connection
+        self._post = post
+        self._work = work
+        self._give_up = give_up
+        self._inbox = connection.new_inbox()
+        self._working: set[asyncio.Task[None]] = set()
+        self._asked = 0
+        self._room = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until cancelled. What is under way then is given to somebody else, at once."""
+        await self._hire()
+        subscription = await self._connection.subscribe(self._inbox, self._arrived)
+        try:
+            while True:
+                self._room.clear()
+                await self._ask()
+                try:
+                    async with asyncio.timeout(_EXPIRES):
+                        await self._room.wait()
+                except TimeoutError:
+                    self._asked = 0  # the wish has expired, or was lost with the line
+        finally:
+            await subscription.unsubscribe()
+            working = list(self._working)
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
+
+    async def _hire(self) -> None:
+        """Make the consumer, or take the one that is there."""
+        from nats.js.api import AckPolicy, ConsumerConfig
+
+        post = self._post
+        await self._connection.js.add_consumer(
+            post.stream,
+            ConsumerConfig(
+                durable_name=post.name,
+                ack_policy=AckPolicy.EXPLICIT,
+                ack_wait=post.hold,
+                max_deliver=-1,
+                max_ack_pending=10_000,
+                filter_subjects=list(post.subjects),
+            ),
+        )
+
+    async def _ask(self) -> None:
+        """Ask for as many as there is room for."""
+        room = self._post.room - len(self._working) - self._asked
+        if room <= 0:
+            return
+        self._asked += room
+        wish = {"batch": room, "expires": int(_EXPIRES * _NANO)}
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._post.stream}.{self._post.name}"
+        await self._connection.publish(subject, msgspec.json.encode(wish), reply=self._inbox)
+
+    async def _arrived(self, message: Msg) -> None:
+        if header(message, "Status"):
+            self._asked = 0  # the wish is over: it expired, or the server gave it up
+            self._room.set()
+            return
+        self._asked = max(self._asked - 1, 0)
+        task = asyncio.ensure_future(self._handle(Delivery(message)))
+        self._working.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._working.discard(task)
+        if not task.cancelled():
+            task.exception()
+        # Asked for when half of the room is free: not once for each message.
+        if len(self._working) + self._asked <= self._post.room // 2:
+            self._room.set()
+
+    async def _handle(self, delivery: Delivery) -> None:
+        tries = self._post.tries
+        if delivery.times > tries:
+            # Nobody lived to say what became of it: it may well have been the end of them.
+            died = OrchestrationFailure(
+                f"it was given to a worker {tries} times, and none of them lived to answer"
+            )
+            await self._put_aside(delivery, died)
+            return
+        life = _Life(self._post.hold / 3, lambda: self._say(delivery, b"+WPI"))
+        try:
+            await self._work(delivery)
+        except asyncio.CancelledError:
+            await self._say(delivery, b"-NAK")
+            raise
+        except Exception as error:
+            if delivery.times >= tries or (isinstance(error, FlyballError) and not error.retryable):
+                await self._put_aside(delivery, error)
+            else:
+                delay = min(0.1 * 2**delivery.times, 10.0)
+                await self._say(delivery, b"-NAK " + msgspec.json.encode({"delay": int(delay * _NANO)}))
+        else:
+            await self._say(delivery, b"+ACK")
+        finally:
+            life.end()
+
+    async def _put_aside(self, delivery: Delivery, why: Exception) -> None:
+        await self._give_up(delivery, why)
+        await self._say(delivery, b"+TERM")
+
+    async def _say(self, delivery: Delivery, word: bytes) -> None:
+        if not self._connection.closed:
+            await self._connection.publish(delivery.reply, word)
+
+
+class _Life:
+    """Says something now and then, until it ends: a timer, and a task only when there is something to say."""
+
+    def __init__(self, seconds: float, say: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._seconds = seconds
+        self._say = say
+        self._saying: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._beat)
+
+    def _beat(self) -> None:
+        self._saying = asyncio.ensure_future(self._say())
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._beat)
+
+    def end(self) -> None:
+        self._timer.cancel()
+        if self._saying is not None:
+            self._saying.cancel()

@@ -1,0 +1,63 @@
+"""Telling workers that nobody waits for them any more: a word in passing, which may be lost.
+
+Who does not hear it works to the end, and what comes of it is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from flyball.runtime.nats.connection import Connection
+from flyball.runtime.nats.naming import token
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+_ALL = "fly.x.*"
+
+
+async def tell(connection: Connection, loop_id: str, owed: Iterable[str]) -> None:
+    """Say which effects of a loop are still owed."""
+    await connection.publish(f"fly.x.{token(loop_id)}", msgspec.json.encode(list(owed)))
+
+
+class Stoppable:
+    """The work of one worker that can be stopped from outside."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._working: dict[str, dict[str, asyncio.Task[Any]]] = {}
+
+    async def listen(self) -> None:
+        """Hear what is owed no longer, until the connection is closed."""
+        await self._connection.subscribe(_ALL, self._heard)
+
+    async def run(self, loop_id: str, effect: str, work: Coroutine[Any, Any, None]) -> None:
+        """Work on an effect, unless it is told that it is owed no longer: then this returns early."""
+        task = asyncio.ensure_future(work)
+        tasks = self._working.setdefault(token(loop_id), {})
+        tasks[effect] = task
+        try:
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+            if tasks.get(effect) is task:
+                del tasks[effect]
+            if not tasks:
+                self._working.pop(token(loop_id), None)
+
+    async def _heard(self, message: Msg) -> None:
+        tasks = self._working.get(message.subject.rpartition(".")[2])
+        if tasks:
+            owed = msgspec.json.decode(message.data, type=set[str])
+            for effect, task in tasks.items():
+                if effect not in owed:
+                    task.cancel()

@@ -1,0 +1,250 @@
+"""Agents whose loops are carried on by workers on a real NATS server: as in process, and whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from flyball import Agent, Limits, Safety, tool
+from flyball.core.errors import (
+    CancelledTimeout,
+    DepsError,
+    FlyballError,
+    JournalUnreachable,
+    LoopMismatch,
+    LoopNotFound,
+    UserError,
+)
+from flyball.core.events import ModelAnswered, ToolReturned, ToolStarted
+from flyball.core.messages import ResultKind
+from flyball.core.signals import Signal, SignalType
+from flyball.inference.answers import tool_call as call
+from flyball.orchestrate.history import check_history
+from flyball.orchestrate.projections import normal_form
+from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
+from flyball.runtime.nats.bus import AGENT, CLAIMS, DEAD, Dead
+from flyball.runtime.nats.crew import ALL, Crew, Kind
+from tests.orchestrate.models import Script
+from tests.orchestrate.scenarios import SCENARIOS, Scenario, add, pay
+from tests.runtime.nats.conftest import clear
+
+
+@pytest.fixture
+async def runtime(nats: NatsOptions) -> AsyncGenerator[NatsRuntime]:
+    options = msgspec.structs.replace(nats, patience=5.0)
+    async with await NatsRuntime.open(options) as runtime:
+        yield runtime
+        for stream in (AGENT, DEAD, f"KV_{CLAIMS}"):
+            await runtime.connection.js.delete_stream(stream)
+        await clear(runtime.journal)
+
+
+@asynccontextmanager
+async def working(
+    runtime: NatsRuntime, *agents: Agent[Any, Any], serve: tuple[Kind, ...] = ALL, **more: Any
+) -> AsyncGenerator[Crew]:
+    """Workers with a connection of their own."""
+    opened = await NatsJournal.open(runtime.connection.options)
+    async with opened as journal, Crew(journal, agents, serve, **more) as crew:
+        yield crew
+
+
+async def ended(agent: Agent[Any, Any], scenario: Scenario, **more: Any) -> tuple[Any, ...]:
+    """How a scenario ends: the code, the output, the messages, the usage, and the journal in normal form."""
+    try:
+        result = await agent.run(scenario.prompt, **scenario.options, **more)
+    except FlyballError as error:
+        result, code = error.partial, error.code
+    else:
+        code = ""
+    check_history(result.messages)
+    return code, result.output, result.messages, result.usage, normal_form(await result.events())
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=repr)
+async def test_a_run_comes_to_the_same_end_as_in_process(runtime: NatsRuntime, scenario: Scenario) -> None:
+    here = await ended(scenario.make(), scenario)
+    agent = scenario.make()
+    async with working(runtime, agent):
+        assert await ended(agent, scenario, driver=runtime) == here
+
+
+async def test_workers_may_be_apart_and_more_than_one_of_each(runtime: NatsRuntime) -> None:
+    agent = Agent(Script(call("add", '{"x":1,"y":2}'), "3"), tools=[add], name="adder")
+    async with AsyncExitStack() as stack:
+        for kind in ("loop", "model", "tools", "loop", "model", "tools"):
+            await stack.enter_async_context(working(runtime, agent, serve=(kind,)))
+        runs = [agent.run("1 + 2?", driver=runtime) for _ in range(20)]
+        results = await asyncio.wait_for(asyncio.gather(*runs), 20)
+    assert {result.output for result in results} == {"3"}
+
+
+async def test_pieces_pass_by_and_steps_are_given_out(runtime: NatsRuntime) -> None:
+    agent = Agent(Script(call("add", '{"x":1,"y":2}'), "It is three."), tools=[add], name="adder")
+    async with working(runtime, agent):
+        async with agent.run_stream("1 + 2?", driver=runtime) as stream:
+            assert "".join([piece async for piece in stream.text()]) == "It is three."
+        assert stream.result.output == "It is three."
+        async with agent.iter("1 + 2?", driver=runtime) as run:
+            steps = [step async for step in run]
+        assert [step.turn for step in steps] == [1, 2]
+        assert run.result.output == "It is three."
+
+
+async def test_the_same_id_is_the_same_loop(runtime: NatsRuntime) -> None:
+    agent = Agent(Script("hello"), name="greeter")
+    async with working(runtime, agent):
+        first = await agent.run("hi", driver=runtime, loop_id="order 17.*")
+        again = await agent.run("hi", driver=runtime, loop_id="order 17.*")
+        assert await first.events() == await again.events()
+        with pytest.raises(LoopMismatch, match="another prompt"):
+            await agent.run("ho", driver=runtime, loop_id="order 17.*")
+
+
+async def test_a_loop_waits_for_approval_and_hears_of_it(runtime: NatsRuntime) -> None:
+    agent = Agent(Script(call("pay", '{"amount":5}'), "paid"), tools=[pay], name="payer")
+    async with working(runtime, agent):
+        running = asyncio.create_task(agent.run("pay 5", driver=runtime, loop_id="bill"))
+        await runtime.journal.wait("bill", 1)
+        assert await runtime.signal("bill", Signal(SignalType.RESUME)) is False
+        approve = Signal(SignalType.APPROVE, id="once", by="eve")
+        assert await runtime.signal("bill", approve) is True
+        assert await runtime.signal("bill", approve) is False, "it was heard already"
+        assert (await asyncio.wait_for(running, 10)).output == "paid"
+        with pytest.raises(LoopNotFound):
+            await runtime.signal("nobody", approve)
+
+
+async def test_cancelling_stops_what_runs_elsewhere(runtime: NatsRuntime) -> None:
+    begun, stopped = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def dig() -> str:
+        begun.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            stopped.set()
+        return "gold"
+
+    agent = Agent(Script(call("dig")), tools=[dig], name="digger")
+    async with working(runtime, agent):
+        running = asyncio.create_task(agent.run("dig", driver=runtime, loop_id="mine"))
+        await asyncio.wait_for(begun.wait(), 10)
+        assert await runtime.signal("mine", Signal(SignalType.CANCEL, text="enough"))
+        with pytest.raises(FlyballError, match="enough"):
+            await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(stopped.wait(), 10)
+
+
+async def test_the_time_of_a_loop_that_only_waits_runs_out(runtime: NatsRuntime) -> None:
+    agent = Agent(Script(call("pay", '{"amount":5}')), tools=[pay], name="payer", limits=Limits(timeout=0.5))
+    async with working(runtime, agent):
+        with pytest.raises(CancelledTimeout):
+            await asyncio.wait_for(agent.run("pay 5", driver=runtime), 10)
+
+
+async def test_work_goes_to_another_when_a_worker_goes(runtime: NatsRuntime) -> None:
+    begun, runs = asyncio.Event(), list[str]()
+
+    @tool
+    async def look() -> str:
+        runs.append("look")
+        begun.set()
+        if len(runs) == 1:
+            await asyncio.sleep(600)
+        return "seen"
+
+    agent = Agent(Script(call("look"), "done"), tools=[look], name="looker")
+    async with working(runtime, agent, serve=("loop", "model")):
+        running = asyncio.create_task(agent.run("look", driver=runtime))
+        async with working(runtime, agent, serve=("tools",)):
+            await asyncio.wait_for(begun.wait(), 10)
+        async with working(runtime, agent, serve=("tools",)):
+            result = await asyncio.wait_for(running, 10)
+    assert (result.output, runs) == ("done", ["look", "look"])
+    assert len([event for event in await result.events() if isinstance(event, ToolReturned)]) == 1
+
+
+async def test_what_may_start_once_is_not_started_again(runtime: NatsRuntime) -> None:
+    begun, runs = asyncio.Event(), list[str]()
+
+    @tool(safety=Safety.AT_MOST_ONCE)
+    async def launch() -> str:
+        runs.append("launch")
+        begun.set()
+        await asyncio.sleep(600)
+        return "launched"
+
+    agent = Agent(Script(call("launch"), "I do not know"), tools=[launch], name="launcher")
+    async with working(runtime, agent, serve=("loop", "model")):
+        running = asyncio.create_task(agent.run("launch", driver=runtime))
+        async with working(runtime, agent, serve=("tools",)):
+            await asyncio.wait_for(begun.wait(), 10)
+        async with working(runtime, agent, serve=("tools",)):
+            result = await asyncio.wait_for(running, 10)
+    events = await result.events()
+    assert runs == ["launch"]
+    assert any(isinstance(event, ToolStarted) for event in events)
+    (returned,) = [event for event in events if isinstance(event, ToolReturned)]
+    assert returned.result.status is ResultKind.INTERRUPTED
+
+
+async def dead(runtime: NatsRuntime, count: int) -> list[Dead]:
+    """What was put aside, once there is so much of it."""
+    js = runtime.connection.js
+    async with asyncio.timeout(20):
+        while (await js.stream_info(DEAD)).state.messages < count:  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(0.02)
+    found = [await js.get_msg(DEAD, seq=number) for number in range(1, count + 1)]
+    return [msgspec.json.decode(message.data, type=Dead) for message in found]
+
+
+async def test_what_cannot_be_worked_on_is_put_aside_and_others_go_on(runtime: NatsRuntime) -> None:
+    agent = Agent(Script("hello"), name="greeter")
+    stranger = Agent(Script("hello"), name="stranger")
+    js = runtime.connection.js
+    async with working(runtime, agent):
+        await js.publish("agent.request.x", b"not json")
+        await js.publish("agent.response.x", b'{"loop_id":"x","event":{"event":"no such event"}}')
+        await js.publish("agent.task.x", b"x" * 2_000_000)
+        nowhere = asyncio.create_task(stranger.run("hi", driver=runtime))
+        assert (await agent.run("hi", driver=runtime)).output == "hello"
+        aside = await dead(runtime, 4)
+        nowhere.cancel()
+        await asyncio.gather(nowhere, return_exceptions=True)
+    told = {(one.subject.rpartition(".")[0], one.code) for one in aside}
+    assert told == {
+        ("agent.request", "CONFIG_INVALID_MESSAGE"),
+        ("agent.response", "CONFIG_INVALID_MESSAGE"),
+        ("agent.task", "CONFIG_INVALID_MESSAGE"),
+        ("agent.task", "ORCHESTRATION_UNKNOWN_AGENT"),
+    }
+    assert any("'stranger' is not here; here are 'greeter'" in one.reason for one in aside)
+
+
+async def test_nobody_works(runtime: NatsRuntime) -> None:
+    options = msgspec.structs.replace(runtime.connection.options, patience=0.3)
+    agent = Agent(Script("hello"), name="greeter")
+    async with await NatsRuntime.open(options) as impatient:
+        with pytest.raises(JournalUnreachable, match="no loop worker has taken up"):
+            await agent.run("hi", driver=impatient, loop_id="later")
+    # It is not lost: whoever comes takes it up.
+    async with working(runtime, agent):
+        result = await asyncio.wait_for(agent.run("hi", driver=runtime, loop_id="later"), 10)
+    assert len([event for event in await result.events() if isinstance(event, ModelAnswered)]) == 1
+
+
+async def test_what_does_not_travel_is_refused(runtime: NatsRuntime) -> None:
+    agent = Agent(Script("hello"), name="greeter")
+    with pytest.raises(DepsError):
+        await agent.run("hi", driver=runtime, deps="mine")
+    with pytest.raises(UserError, match="two agents are called 'greeter'"):
+        Crew(runtime.journal, [agent, Agent(Script("ho"), name="greeter")])
+    with pytest.raises(UserError, match="there is no worker 'cook'"):
+        Crew(runtime.journal, [agent], ["cook"])  # pyright: ignore[reportArgumentType]
