@@ -24,7 +24,7 @@ class TestNatsJournal(JournalConformance):
     async def make_journal(self) -> Journal:
         journal = await NatsJournal.open(self._options)
         await clear(journal)
-        await set_up(journal.connection.js, Layout())
+        await set_up(journal.connection, Layout())
         return journal
 
     async def reopen(self, journal: Journal) -> Journal | None:

@@ -6,7 +6,7 @@ The client library's own requests wait for their time to run out, seconds after 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class Asker:
         self._number = 0
         self._connected = asyncio.Event()
         self._connected.set()
+        self.rejoined: list[Callable[[], None]] = []
+        """Called when the line is there again: what was asked before the cut is not going to be answered."""
 
     async def begin(self) -> None:
         """Be ready for answers."""
@@ -79,3 +81,5 @@ class Asker:
     async def joined(self) -> None:
         """There is a line again."""
         self._connected.set()
+        for call in tuple(self.rejoined):
+            call()

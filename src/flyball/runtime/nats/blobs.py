@@ -33,7 +33,7 @@ class Blobs:
         name = sha256(data).hexdigest()
         try:
             bucket = await self._opened(make=True)
-            await bucket.put(name, data)
+            await self._connection.patiently(lambda: bucket.put(name, data))
         except (Error, TimeoutError) as error:
             raise JournalFailure(
                 f"{len(data):,} bytes could not be put into {BLOBS}: {error or type(error).__name__}"
@@ -52,7 +52,7 @@ class Blobs:
 
         try:
             bucket = await self._opened(make=False)
-            data: bytes = (await bucket.get(name)).data
+            data: bytes = (await self._connection.patiently(lambda: bucket.get(name))).data
         except NotFoundError as error:
             raise JournalCorrupt(f"{place}: {name} is not in {BLOBS}", place=place) from error
         except (Error, TimeoutError) as error:
@@ -67,9 +67,11 @@ class Blobs:
         if self._bucket is None:
             js = self._connection.js
             try:
-                self._bucket = await js.object_store(BLOBS)
+                self._bucket = await self._connection.patiently(lambda: js.object_store(BLOBS))
             except NotFoundError:
                 if not make:
                     raise
-                self._bucket = await js.create_object_store(BLOBS, replicas=self._replicas)
+                self._bucket = await self._connection.patiently(
+                    lambda: js.create_object_store(BLOBS, replicas=self._replicas)
+                )
         return self._bucket

@@ -7,8 +7,9 @@ whoever looks at its loop. What is published has the effect's id, by which the s
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from flyball.core.errors import FlyballError, JournalFailure, UserError
 from flyball.core.events import TimePassed
+from flyball.core.ids import new_id
 from flyball.orchestrate.commands import Report
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.deliveries import Delivery
@@ -117,16 +119,16 @@ class Bus:
             ),
             StreamConfig(DEAD, subjects=["fly.dead.>"], allow_direct=True, **shared),
         ):
-            await self._make(config.name or "", self.connection.js.add_stream(config))
+            await self._make(config.name or "", partial(self.connection.js.add_stream, config))
         claims = KeyValueConfig(CLAIMS, ttl=_KEPT, storage=StorageType.FILE, replicas=self._replicas)
-        await self._make(CLAIMS, self.connection.js.create_key_value(claims))
-        self._claims = await self.connection.js.key_value(CLAIMS)
+        await self._make(CLAIMS, partial(self.connection.js.create_key_value, claims))
+        self._claims = await self.connection.patiently(lambda: self.connection.js.key_value(CLAIMS))
 
-    async def _make(self, name: str, making: Any) -> None:
+    async def _make(self, name: str, make: Callable[[], Any]) -> None:
         from nats.js.errors import APIError
 
         try:
-            await making
+            await self.connection.patiently(make)
         except APIError as error:
             if error.err_code != _NAME_IN_USE:
                 raise UserError(
@@ -178,10 +180,13 @@ class Bus:
         """Take something that only one may have; whether this is the first who asks."""
         from nats.js.errors import KeyWrongLastSequenceError
 
+        key, mine = token(name), new_id().encode()
         try:
-            await self._claims.create(token(name), b"")
+            await self.connection.patiently(lambda: self._claims.create(key, mine))
         except KeyWrongLastSequenceError:
-            return False
+            # Our own, perhaps, whose answer was lost.
+            there = await self.connection.patiently(lambda: self._claims.get(key))
+            return there.value == mine
         return True
 
     async def put_aside(self, delivery: Delivery, why: Exception) -> None:

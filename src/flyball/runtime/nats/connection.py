@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
     from nats.aio.subscription import Subscription
 
+T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 _EAR = 0.05
 _ATTEMPT = 5.0
@@ -96,6 +98,15 @@ class Connection:
         """Whether it was closed."""
         return self._client.is_closed
 
+    @contextmanager
+    def on_rejoining(self, call: Callable[[], None]) -> Generator[None]:
+        """Have something called inside the block, each time the line is there again after a cut."""
+        self._asker.rejoined.append(call)
+        try:
+            yield
+        finally:
+            self._asker.rejoined.remove(call)
+
     def new_inbox(self) -> str:
         """A subject that nobody else has."""
         return self._client.new_inbox()
@@ -139,6 +150,32 @@ class Connection:
                         f"{self._servers()}: is the server up, and may this user use {subject}?",
                         subject=subject,
                     ) from why
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def patiently(self, do: Callable[[], Awaitable[T]]) -> T:
+        """Do something with the client library that may be done twice, and again until it is answered.
+
+        Raises:
+            JournalUnreachable: it was not, for as long as patience lasts.
+            nats.js.errors.APIError: the server's own answer.
+        """
+        from nats.errors import ConnectionClosedError, NoRespondersError
+        from nats.errors import TimeoutError as NoAnswer
+        from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
+
+        passing = (NoAnswer, NoRespondersError, NoStreamResponseError, ServiceUnavailableError)
+        until = time.monotonic() + self.patience
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await do()
+            except (*passing, ConnectionClosedError, TimeoutError, OSError) as error:
+                if self.closed or time.monotonic() + pause >= until:
+                    raise JournalUnreachable(
+                        f"NATS does not answer ({str(error) or type(error).__name__}), asked for "
+                        f"{self.patience:g} s at {self._servers()}: is the server up, with JetStream?"
+                    ) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from flyball.core.errors import FlyballError, OrchestrationFailure
+from flyball.core.errors import FlyballError, JournalUnreachable, OrchestrationFailure
 from flyball.runtime.nats.fetching import header
 
 if TYPE_CHECKING:
@@ -74,41 +75,58 @@ class Postman:
         self._room = asyncio.Event()
 
     async def run(self) -> None:
-        """Work until cancelled. What is under way then is given to somebody else, at once."""
-        await self._hire()
-        subscription = await self._connection.subscribe(self._inbox, self._arrived)
+        """Work until cancelled. What is under way then is given to somebody else, at once.
+
+        A server that is away is waited for, however long that takes.
+        """
         try:
             while True:
-                self._room.clear()
-                await self._ask()
-                try:
-                    async with asyncio.timeout(_EXPIRES):
-                        await self._room.wait()
-                except TimeoutError:
-                    self._asked = 0  # the wish has expired, or was lost with the line
+                with suppress(JournalUnreachable):
+                    await self._hire()
+                    break
+            subscription = await self._connection.subscribe(self._inbox, self._arrived)
+            try:
+                with self._connection.on_rejoining(self._ask_anew):
+                    await self._keep_asking()
+            finally:
+                if not self._connection.closed:
+                    await subscription.unsubscribe()
         finally:
-            await subscription.unsubscribe()
             working = list(self._working)
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
+
+    async def _keep_asking(self) -> None:
+        while True:
+            self._room.clear()
+            await self._ask()
+            try:
+                async with asyncio.timeout(_EXPIRES):
+                    await self._room.wait()
+            except TimeoutError:
+                self._asked = 0
+
+    def _ask_anew(self) -> None:
+        """What was asked for is not coming: the wish has expired, or was lost with the line."""
+        self._asked = 0
+        self._room.set()
 
     async def _hire(self) -> None:
         """Make the consumer, or take the one that is there."""
         from nats.js.api import AckPolicy, ConsumerConfig
 
         post = self._post
-        await self._connection.js.add_consumer(
-            post.stream,
-            ConsumerConfig(
-                durable_name=post.name,
-                ack_policy=AckPolicy.EXPLICIT,
-                ack_wait=post.hold,
-                max_deliver=-1,
-                max_ack_pending=10_000,
-                filter_subjects=list(post.subjects),
-            ),
+        config = ConsumerConfig(
+            durable_name=post.name,
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=post.hold,
+            max_deliver=-1,
+            max_ack_pending=10_000,
+            filter_subjects=list(post.subjects),
         )
+        connection = self._connection
+        await connection.patiently(lambda: connection.js.add_consumer(post.stream, config))
 
     async def _ask(self) -> None:
         """Ask for as many as there is room for."""
@@ -122,8 +140,7 @@ class Postman:
 
     async def _arrived(self, message: Msg) -> None:
         if header(message, "Status"):
-            self._asked = 0  # the wish is over: it expired, or the server gave it up
-            self._room.set()
+            self._ask_anew()
             return
         self._asked = max(self._asked - 1, 0)
         task = asyncio.ensure_future(self._handle(Delivery(message)))

@@ -76,7 +76,7 @@ class NatsJournal:
         connection = await connect(options or NatsOptions())
         layout = layout or Layout()
         try:
-            return cls(connection, await set_up(connection.js, layout), replicas=layout.replicas)
+            return cls(connection, await set_up(connection, layout), replicas=layout.replicas)
         except BaseException:
             await connection.aclose()
             raise

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from flyball.core.errors import UserError
+from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.naming import journal_stream, journal_subjects, noticed_subjects
 
 PARTITIONS = "flyball.partitions"
@@ -36,26 +37,26 @@ class Layout(Struct, frozen=True):
             raise UserError(f"replicas={self.replicas}: a cluster keeps 1 to 5 copies")
 
 
-async def set_up(js: Any, layout: Layout) -> int:
+async def set_up(connection: Connection, layout: Layout) -> int:
     """Make what is missing; gives the number of partitions, which is that of the first who came.
 
     Raises:
         UserError: the server has streams of these names that are not flyball's.
     """
-    partitions = await _partitions(js)
+    partitions = await _partitions(connection)
     if partitions is None:
-        partitions = await _settle(js, layout)
+        partitions = await _settle(connection, layout)
     for number in range(1, partitions):
-        await _make(js, _journal(number, partitions, layout))
+        await _make(connection, _journal(number, partitions, layout))
     return partitions
 
 
-async def _partitions(js: Any) -> int | None:
+async def _partitions(connection: Connection) -> int | None:
     """How many partitions there are; None where there is no journal yet."""
     from nats.js.errors import NotFoundError
 
     try:
-        info = await js.stream_info(journal_stream(0))
+        info = await connection.patiently(lambda: connection.js.stream_info(journal_stream(0)))
     except NotFoundError:
         return None
     notes: dict[str, str] | None = info.config.metadata
@@ -68,19 +69,19 @@ async def _partitions(js: Any) -> int | None:
     return int(noted)
 
 
-async def _settle(js: Any, layout: Layout) -> int:
+async def _settle(connection: Connection, layout: Layout) -> int:
     """Make the first partition, or find that somebody else just did."""
-    await _make(js, _journal(0, layout.partitions, layout))
-    settled = await _partitions(js)
+    await _make(connection, _journal(0, layout.partitions, layout))
+    settled = await _partitions(connection)
     assert settled is not None, "it has just been made"
     return settled
 
 
-async def _make(js: Any, config: Any) -> None:
+async def _make(connection: Connection, config: Any) -> None:
     from nats.js.errors import APIError
 
     try:
-        await js.add_stream(config)
+        await connection.patiently(lambda: connection.js.add_stream(config))
     except APIError as error:
         # Another worker has made it, a moment ago or long since, perhaps with another number of copies.
         if error.err_code != _NAME_IN_USE:
