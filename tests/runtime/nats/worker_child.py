@@ -16,7 +16,7 @@ from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
 from flyball.runtime.nats.crew import Kind
 from tests.orchestrate.models import Script
 
-LOG = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(os.devnull)
+LOG = Path(sys.argv[2] if __name__ == "__main__" else os.devnull)
 
 
 def note(what: str) -> None:
