@@ -49,6 +49,9 @@ _COMMANDS = {
 
         It goes on by what was recorded. A run that has its answer gives it again.""",
     "fork": "Go on from a run's first turns, in a run of its own, perhaps with another model.",
+    "up": "Run a NATS server of this machine's own, with all workers for some agents.",
+    "worker": "Carry the loops of some agents on, beside as many other workers as are wanted.",
+    "signal": "Say something to a loop on NATS: cancel, pause, resume, approve, reject, feedback or retry.",
     "doctor": "Look whether everything that flyball needs is there.",
 }
 _MODELS = {
@@ -56,9 +59,11 @@ _MODELS = {
     "pull": "Fetch a model's file.",
     "remove": "Remove a model's file from this disk.",
 }
+_TOGETHER = {"up": "worker", "signal": "signalling"}
+"""Commands that are not in a module of their own name."""
 # Named, not imported: each command is loaded when it is called.
 for number, (name, about) in enumerate(_COMMANDS.items()):
-    app.command(f"{_HERE}.{name}:{name}", name=name, help=about, sort_key=number)
+    app.command(f"{_HERE}.{_TOGETHER.get(name, name)}:{name}", name=name, help=about, sort_key=number)
 for name, about in _MODELS.items():
     models.command(f"{_HERE}.models:{name}_models", name=name, help=about)
 app.command(models)

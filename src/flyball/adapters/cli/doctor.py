@@ -24,6 +24,7 @@ _EXTRAS = {
     "rich": "cli",
     "platformdirs": "cli",
     "xllamacpp": "local",
+    "nats": "nats",
 }
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 _PACKAGES = ("msgspec", "pydantic", "jsonschema-rs", "json-repair")

@@ -14,6 +14,7 @@ import msgspec
 from flyball.constraint.grammar import check_grammar
 from flyball.constraint.validation import validator_of
 from flyball.core.errors import GrammarMalformed, GrammarNotFound, SchemaMalformed, UserError
+from flyball.orchestrate.agent import Agent
 from flyball.tool.protocol import Tool
 from flyball.tool.toolset import Toolset
 
@@ -38,6 +39,26 @@ def tools_of(reference: str) -> list[Any]:
             f"{reference}:function"
         )
     return list(tools.values())
+
+
+def agents_of(reference: str) -> list[Agent[Any, Any]]:
+    """The agents that `module` or `module:name` names: all of a module's own, or one, or a list of them.
+
+    Raises:
+        UserError: there is no such module, it cannot be imported, or it has no agents.
+    """
+    module, name = _module_of(reference, "AGENTS")
+    found: Any = list(vars(module).values())
+    if name:
+        found = _attribute(module, name, "AGENTS")
+        found = list(cast("Any", found)) if isinstance(found, list | tuple) else [found]
+        if not all(isinstance(agent, Agent) for agent in found):
+            raise UserError(f"AGENTS {reference}: that is no agent, and no list of agents")
+    agents: list[Agent[Any, Any]] = [one for one in found if isinstance(one, Agent)]
+    agents = list(dict.fromkeys(agents))  # a module may have one under two names
+    if not agents:
+        raise UserError(f"AGENTS {reference}: the module has no agents: make one, as in agent = Agent(…)")
+    return agents
 
 
 def output_of(reference: str) -> Any:

@@ -1,0 +1,141 @@
+"""Workers, their server and signals, by command, in real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from flyball.adapters.cli.cluster import Cluster, server_folder
+from flyball.adapters.cli.loading import agents_of
+from flyball.core.errors import UserError
+from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
+from tests.adapters.cli import agents
+from tests.adapters.cli.conftest import Flyball
+
+Start = Callable[..., "subprocess.Popen[str]"]
+AGENTS = "tests.adapters.cli.agents"
+
+
+def ready(child: subprocess.Popen[str]) -> list[str]:
+    """What a command says until it is ready."""
+    assert child.stderr is not None
+    lines: list[str] = []
+    while not lines or not lines[-1].startswith("ready: "):
+        line = child.stderr.readline()
+        assert line, f"it ended before it was ready: {lines}"
+        lines.append(line.strip())
+    return lines
+
+
+def stopped(child: subprocess.Popen[str]) -> tuple[int, str]:
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=30)
+    return child.returncode, err
+
+
+@pytest.fixture
+def up(start: Start) -> Iterator[list[str]]:
+    child = start("up", AGENTS)
+    try:
+        yield ready(child)
+        assert stopped(child) == (0, "stopped: what was under way is done by others, or later\n")
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.fixture
+async def bill(up: list[str]) -> NatsOptions:
+    """A loop that waits for approval."""
+    options = Cluster().options()
+    async with await NatsRuntime.open(options) as runtime:
+        waiting = asyncio.create_task(agents.shop.run("pay", driver=runtime, loop_id="bill"))
+        assert await runtime.journal.wait("bill", 1, 20)
+        waiting.cancel()  # who asked goes away: the loop stays
+        await asyncio.gather(waiting, return_exceptions=True)
+    return options
+
+
+async def test_up_serves_agents_and_signals_reach_their_loops(bill: NatsOptions, process: Flyball) -> None:
+    def say(*argv: str) -> tuple[int, str]:
+        said = process("signal", "bill", *argv)
+        return said.code, said.out or said.err
+
+    assert await asyncio.to_thread(say, "resume") == (
+        2,
+        "flyball: CONFIG_USAGE: resume does not fit: loop 'bill' is awaiting_approval\n",
+    )
+    code, out = await asyncio.to_thread(say, "approve", "fine", "--by", "eve", "--json")
+    assert code == 0
+    assert '"signal": "approve"' in out
+    async with await NatsRuntime.open(bill) as runtime:
+        result = await asyncio.wait_for(agents.shop.run("pay", driver=runtime, loop_id="bill"), 20)
+    assert result.output == "Paid."
+    code, out = await asyncio.to_thread(say, "dance")
+    assert (code, "there is no signal 'dance'" in out) == (2, True)
+
+
+def test_up_keeps_its_secret_and_a_second_one_is_refused(up: list[str], process: Flyball) -> None:
+    assert up[0].startswith("NATS at nats://127.0.0.1:")
+    assert up[-1] == "ready: loop, model, tools for shop, greeter"
+    for file in ("running.json", "server.conf"):
+        assert stat.S_IMODE((server_folder() / file).stat().st_mode) == 0o600
+    again = process("up", AGENTS)
+    assert again.code == 2
+    assert "another server uses" in again.err
+
+
+async def test_a_worker_serves_what_it_is_told_to(up: list[str], start: Start) -> None:
+    child = await asyncio.to_thread(start, "worker", f"{AGENTS}:some", "--serve", "model,loop,model")
+    try:
+        lines = await asyncio.to_thread(ready, child)
+        assert lines[-1] == "ready: model, loop for greeter"
+        code, _ = await asyncio.to_thread(stopped, child)
+        assert code == 0
+    finally:
+        child.kill()
+        await asyncio.to_thread(child.communicate)
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["worker", AGENTS], "no NATS server is named, and none runs here"),
+        (["signal", "x", "cancel"], "no NATS server is named, and none runs here"),
+        (["worker", AGENTS, "--serve", "cook"], "--serve cook: there are loop, model, tools"),
+        (["worker", f"{AGENTS}:number"], "that is no agent"),
+        (["up", "tests.adapters.cli.engines"], "the module has no agents"),
+        (["up"], "AGENTS is missing"),
+    ],
+)
+def test_what_cannot_be_is_one_line(flyball: Flyball, argv: list[str], line: str) -> None:
+    said = flyball(*argv)
+    assert said.code == 2
+    assert line in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_servers_are_named_by_option_or_variable(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYBALL_NATS", "nats://a, nats://b")
+    assert Cluster().options().servers == ("nats://a", "nats://b")
+    named = Cluster(nats="tls://c", creds=Path("~/x.creds")).options()
+    assert named.servers == ("tls://c",)
+    assert named.credentials == str(Path("~/x.creds").expanduser())
+
+
+def test_agents_are_found_once_each() -> None:
+    assert agents_of(AGENTS) == [agents.shop, agents.greeter]
+    assert agents_of(f"{AGENTS}:same") == [agents.shop]
+    with pytest.raises(UserError, match="has no 'nobody'"):
+        agents_of(f"{AGENTS}:nobody")
+
+
+async def test_a_journal_of_up_can_be_read_beside_it(up: list[str]) -> None:
+    async with await NatsJournal.open(Cluster().options()) as journal:
+        assert await journal.loops() == []
