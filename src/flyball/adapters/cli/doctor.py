@@ -24,7 +24,7 @@ _EXTRAS = {
     "rich": "cli",
     "platformdirs": "cli",
     "xllamacpp": "local",
-    "nats": "nats",
+    "nats-py": "nats",
 }
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 _PACKAGES = ("msgspec", "pydantic", "jsonschema-rs", "json-repair")
@@ -83,7 +83,7 @@ def _versions() -> Iterator[Check]:
         try:
             yield Check(name, True, version(name))  # noqa: FBT003 - it was found
         except PackageNotFoundError:
-            needed = extra != "local"
+            needed = extra in (None, "cli")
             yield Check(name, False, "not installed", needed, f"pip install '{what}'")  # noqa: FBT003
 
 
