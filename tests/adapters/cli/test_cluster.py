@@ -139,3 +139,52 @@ def test_agents_are_found_once_each() -> None:
 async def test_a_journal_of_up_can_be_read_beside_it(up: list[str]) -> None:
     async with await NatsJournal.open(Cluster().options()) as journal:
         assert await journal.loops() == []
+
+
+async def test_a_loop_is_followed_and_drawn(bill: NatsOptions, start: Start, process: Flyball) -> None:
+    child = await asyncio.to_thread(start, "follow", "bill")
+    try:
+        assert child.stderr is not None
+        line = await asyncio.to_thread(child.stderr.readline)
+        assert "model call 1" in line
+        assert (await asyncio.to_thread(process, "signal", "bill", "approve")).code == 0
+        out, err = await asyncio.to_thread(child.communicate, timeout=30)
+    finally:
+        child.kill()
+        await asyncio.to_thread(child.communicate)
+    assert (child.returncode, out.strip()) == (0, "Paid.")
+    assert "approve" in err
+    assert "complete" in err
+    late = await asyncio.to_thread(process, "follow", "bill", "--from", "4")
+    assert "model call 1" not in late.err
+    assert "complete" in late.err
+    drawn = await asyncio.to_thread(process, "trajectory", "bill")
+    assert "model call 2" in drawn.out
+    told = (await asyncio.to_thread(process, "trajectory", "bill", "--json")).json
+    assert [step["step_type"] for step in told["steps"]] == ["model_call", "tool_call", "model_call"]
+    assert told["outcome"] == "success"
+    nobody = await asyncio.to_thread(process, "trajectory", "nobody")
+    assert "there is no loop 'nobody'" in nobody.err
+
+
+async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], process: Flyball) -> None:
+    async def dead(*argv: str) -> tuple[int, str]:
+        said = await asyncio.to_thread(process, "dead", *argv)
+        return said.code, said.out or said.err
+
+    assert await dead() == (0, "nothing was put aside\n")
+    async with await NatsRuntime.open(Cluster().options()) as runtime:
+        await runtime.bus.publish("agent.request.x", b"not json", "x")
+        async with asyncio.timeout(20):
+            while not await runtime.bus.dead():
+                await runtime.connection.flush()
+        _, out = await dead()
+        assert "agent.request.x  CONFIG_INVALID_MESSAGE: not a request" in out
+        assert (await dead("7"))[1].endswith("nothing with the number 7 was put aside\n")
+        assert "Give their numbers, or --all" in (await dead("--requeue"))[1]
+        code, out = await dead("--requeue", "1")
+        assert (code, "requeued" in out) == (0, True)
+        async with asyncio.timeout(20):
+            while [number for number, _ in await runtime.bus.dead()] != [2]:
+                await runtime.connection.flush()
+    assert '"number": 2' in (await dead("--json"))[1]

@@ -52,6 +52,9 @@ _COMMANDS = {
     "up": "Run a NATS server of this machine's own, with all workers for some agents.",
     "worker": "Carry the loops of some agents on, beside as many other workers as are wanted.",
     "signal": "Say something to a loop on NATS: cancel, pause, resume, approve, reject, feedback or retry.",
+    "follow": "Watch a loop on NATS, live: its steps, and the words as they come.",
+    "trajectory": "Draw the steps of a loop on NATS; with --json, its trajectory as SemStreams has it.",
+    "dead": "List what no worker could do anything with, and why; or give it to them again.",
     "doctor": "Look whether everything that flyball needs is there.",
 }
 _MODELS = {
@@ -59,7 +62,7 @@ _MODELS = {
     "pull": "Fetch a model's file.",
     "remove": "Remove a model's file from this disk.",
 }
-_TOGETHER = {"up": "worker", "signal": "signalling"}
+_TOGETHER = {"up": "worker", "signal": "signalling", "trajectory": "follow"}
 """Commands that are not in a module of their own name."""
 # Named, not imported: each command is loaded when it is called.
 for number, (name, about) in enumerate(_COMMANDS.items()):

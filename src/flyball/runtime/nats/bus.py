@@ -22,6 +22,7 @@ from flyball.core.ids import new_id
 from flyball.orchestrate.commands import Report
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.deliveries import Delivery
+from flyball.runtime.nats.fetching import after, sequence
 from flyball.runtime.nats.naming import token
 
 AGENT, DEAD, CLAIMS = "AGENT", "AGENT_DEAD", "CLAIMS"
@@ -188,6 +189,21 @@ class Bus:
             there = await self.connection.patiently(lambda: self._claims.get(key))
             return there.value == mine
         return True
+
+    async def dead(self) -> list[tuple[int, Dead]]:
+        """What was put aside, each with its number; the oldest first.
+
+        Raises:
+            JournalUnreachable: the server does not answer.
+        """
+        found = await after(self.connection, DEAD, "fly.dead.>")
+        return [(sequence(message), msgspec.json.decode(message.data, type=Dead)) for message in found]
+
+    async def requeue(self, number: int, dead: Dead) -> None:
+        """Give a message that was put aside to the workers again; then it is put aside no more."""
+        headers = {name: value for name, value in dead.headers.items() if not name.startswith("Nats-")}
+        await self.publish(dead.subject, dead.data, f"requeued/{number}", more=headers)
+        await self.connection.patiently(lambda: self.connection.js.delete_msg(DEAD, number))
 
     async def put_aside(self, delivery: Delivery, why: Exception) -> None:
         """Keep a message that cannot be worked on, with the reason."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
-_EAR = 0.05
+_EAR, _FLUSH = 0.05, 1
 _ATTEMPT = 5.0
 """Seconds after which one attempt is given up and made again."""
 
@@ -129,8 +129,12 @@ class Connection:
         return True
 
     async def flush(self) -> None:
-        """Wait until the server has all that was said."""
-        await self._client.flush()
+        """Wait until the server has all that was said.
+
+        Raises:
+            JournalUnreachable: it does not answer.
+        """
+        await self.patiently(lambda: self._client.flush(timeout=_FLUSH))
 
     async def request(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> Msg:
         """Ask, and ask again until there is an answer.

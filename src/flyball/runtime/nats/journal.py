@@ -180,14 +180,17 @@ class NatsJournal:
             return True
         if timeout is not None and timeout <= 0:
             return False
+        time_out = asyncio.timeout(timeout)
         try:
-            async with asyncio.timeout(timeout), self._watches.watching(loop_id, subjects) as watch:
+            async with time_out, self._watches.watching(loop_id, subjects) as watch:
                 watch.learn((await self._end(loop_id, subjects)).length)
                 while watch.length <= length:
                     await watch.grown(_LOOK)
                     if watch.length <= length:
                         watch.learn((await self._end(loop_id, subjects)).length)
         except TimeoutError:
+            if not time_out.expired():
+                raise  # it is somebody else's
             return False
         return True
 

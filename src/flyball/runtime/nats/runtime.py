@@ -44,7 +44,7 @@ class NatsRuntime:
 
     def __init__(self, journal: NatsJournal) -> None:
         self.journal = journal
-        self._bus = Bus(journal.connection)
+        self.bus = Bus(journal.connection)
 
     @classmethod
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
@@ -56,7 +56,7 @@ class NatsRuntime:
         journal = await NatsJournal.open(options, layout)
         try:
             runtime = cls(journal)
-            await runtime._bus.set_up()
+            await runtime.bus.set_up()
         except BaseException:
             await journal.aclose()
             raise
@@ -86,7 +86,7 @@ class NatsRuntime:
         events = await self.journal.read(loop_id)
         if not events:
             data = msgspec.json.encode(Report(loop_id, started))
-            await self._bus.publish(task_subject(loop_id), data, f"{loop_id}/task")
+            await self.bus.publish(task_subject(loop_id), data, f"{loop_id}/task")
             patience = self.journal.connection.patience
             if not await self.journal.wait(loop_id, 0, patience):
                 raise JournalUnreachable(
@@ -123,12 +123,18 @@ class NatsRuntime:
         """See `Driver.follow`."""
         self._check(bindings, journal)
         del clock
-        following = NatsFollowing(self, started.loop_id)
+        async with self.listen(started.loop_id) as following:
+            following.length = await self.submit(started)
+            yield following
+
+    @asynccontextmanager
+    async def listen(self, loop_id: str) -> AsyncGenerator[NatsFollowing]:
+        """Hear of a loop that is there, or is going to be, until the block is left."""
+        following = NatsFollowing(self, loop_id)
         connection = self.journal.connection
-        subscription = await connection.subscribe(deltas_subject(started.loop_id), following.heard)
+        subscription = await connection.subscribe(deltas_subject(loop_id), following.heard)
         try:
             await connection.flush()
-            following.length = await self.submit(started)
             yield following
         finally:
             if not connection.closed:
@@ -155,7 +161,7 @@ class NatsRuntime:
         try:
             report = Report(loop_id, SignalReceived(SYSTEM_CLOCK.now(), signal))
             where, name = signal_subject(loop_id), f"{loop_id}/signal/{new_id()}"
-            await self._bus.publish(where, msgspec.json.encode(report), name, more={REPLY: inbox})
+            await self.bus.publish(where, msgspec.json.encode(report), name, more={REPLY: inbox})
             async with asyncio.timeout(connection.patience):
                 return await answer
         except TimeoutError:
