@@ -41,6 +41,8 @@ def nats(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsOptions]:
 @asynccontextmanager
 async def emptied(options: NatsOptions, layout: Layout | None = None) -> AsyncGenerator[NatsJournal]:
     """A journal on a server that has nothing of an earlier one."""
+    async with await NatsJournal.open(options) as before:
+        await clear(before)
     async with await NatsJournal.open(options, layout) as journal:
         yield journal
         await clear(journal)

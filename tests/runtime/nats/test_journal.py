@@ -9,7 +9,6 @@ import pytest
 from flyball.core.errors import JournalConflict, JournalCorrupt, JournalUnreachable, UserError
 from flyball.orchestrate.journal import Journal
 from flyball.runtime.nats import Layout, NatsJournal, NatsOptions
-from flyball.runtime.nats.layout import set_up
 from flyball.runtime.nats.naming import LoopSubjects, journal_stream
 from flyball.testing.conformance import JournalConformance
 from flyball.testing.conformance.samples import long_event, numbered
@@ -22,10 +21,9 @@ class TestNatsJournal(JournalConformance):
         self._options = nats
 
     async def make_journal(self) -> Journal:
-        journal = await NatsJournal.open(self._options)
-        await clear(journal)
-        await set_up(journal.connection, Layout())
-        return journal
+        async with await NatsJournal.open(self._options) as before:
+            await clear(before)
+        return await NatsJournal.open(self._options)
 
     async def reopen(self, journal: Journal) -> Journal | None:
         del journal
@@ -105,6 +103,8 @@ async def test_an_entry_of_another_loop_is_told(journal: NatsJournal) -> None:
 
 
 async def test_the_first_who_comes_settles_the_number_of_partitions(nats: NatsOptions) -> None:
+    async with await NatsJournal.open(nats) as before:
+        await clear(before)
     async with await NatsJournal.open(nats, Layout(partitions=2)) as first:
         try:
             async with await NatsJournal.open(nats, Layout(partitions=7)) as second:

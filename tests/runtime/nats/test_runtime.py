@@ -37,6 +37,8 @@ from tests.runtime.nats.conftest import clear
 @pytest.fixture
 async def runtime(nats: NatsOptions) -> AsyncGenerator[NatsRuntime]:
     options = msgspec.structs.replace(nats, patience=5.0)
+    async with await NatsJournal.open(options) as before:
+        await clear(before)
     async with await NatsRuntime.open(options) as runtime:
         yield runtime
         for stream in (AGENT, DEAD, f"KV_{CLAIMS}"):
