@@ -1,0 +1,95 @@
+"""The NATS server that a command speaks to: one that is named, or the one that `flyball up` runs here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from cyclopts import Parameter
+
+from flyball.adapters.cli.places import data_folder
+from flyball.core.errors import UserError
+from flyball.runtime.nats.connection import NatsOptions
+
+NATS = "FLYBALL_NATS"
+"""The variable that names servers where no option does."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Cluster:
+    """Options of the commands that speak to NATS."""
+
+    nats: str | None = None
+    """Addresses of servers, with commas; without it $FLYBALL_NATS, or what `flyball up` runs here."""
+    creds: Path | None = None
+    """A credentials file."""
+    nkey: Path | None = None
+    """A file with an nkey's seed."""
+    tls_ca: Path | None = None
+    """A file with the certificates that servers are trusted by."""
+    tls_cert: Path | None = None
+    """A file with the certificate to show."""
+    tls_key: Path | None = None
+    """A file with that certificate's key."""
+
+    def options(self) -> NatsOptions:
+        """Where the server is, and how to come in.
+
+        Raises:
+            UserError: none is named, and none runs here.
+        """
+        named = self.nats or os.environ.get(NATS)
+        if named is None:
+            return _running()
+        return NatsOptions(
+            tuple([one.strip() for one in named.split(",") if one.strip()]),
+            credentials=_text(self.creds),
+            nkey=_text(self.nkey),
+            tls_ca=_text(self.tls_ca),
+            tls_cert=_text(self.tls_cert),
+            tls_key=_text(self.tls_key),
+        )
+
+
+CLUSTER = Cluster()
+
+
+def server_folder() -> Path:
+    """Where the data of this machine's own server is."""
+    return data_folder() / "nats"
+
+
+def _note() -> Path:
+    return server_folder() / "running.json"
+
+
+@contextmanager
+def announced(options: NatsOptions) -> Generator[None]:
+    """Tell other commands of this user, inside the block, of a server that runs here."""
+    note = _note()
+    descriptor = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(options))
+    try:
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def _running() -> NatsOptions:
+    try:
+        return msgspec.json.decode(_note().read_bytes(), type=NatsOptions)
+    except (OSError, msgspec.DecodeError):
+        raise UserError(
+            "no NATS server is named, and none runs here: start one with `flyball up`, or give --nats or "
+            f"${NATS}"
+        ) from None
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path.expanduser())

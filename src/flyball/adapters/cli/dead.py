@@ -1,0 +1,68 @@
+"""`flyball dead`: what no worker could do anything with."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from flyball.adapters.cli.cluster import CLUSTER, Cluster
+from flyball.adapters.cli.running import run
+from flyball.adapters.cli.screen import one_line, out, write_json
+from flyball.core.errors import UserError
+
+
+def dead(
+    *numbers: int,
+    requeue: bool = False,
+    all_: bool = False,
+    cluster: Cluster = CLUSTER,
+    json: bool = False,
+    debug: bool = False,
+) -> int:
+    """List the messages that were put aside, with the reasons; with --requeue, give some out again.
+
+    Args:
+        numbers: Which ones; all that there are, for a list.
+        requeue: Give them to the workers again, once what was wrong is put right.
+        all_: With --requeue: all of them.
+        cluster: The NATS server.
+        json: Print one JSON document on stdout.
+        debug: Show the traceback of an error.
+    """
+    del debug
+    if requeue and not numbers and not all_:
+        raise UserError("--requeue which ones? Give their numbers, or --all")
+    return run(_dead(numbers, cluster, requeue=requeue, as_json=json))
+
+
+async def _dead(numbers: tuple[int, ...], cluster: Cluster, *, requeue: bool, as_json: bool) -> int:
+    from flyball.runtime.nats import NatsRuntime
+
+    async with await NatsRuntime.open(cluster.options()) as runtime:
+        found = [one for one in await runtime.bus.dead() if not numbers or one[0] in numbers]
+        missing = sorted(set(numbers) - {number for number, _ in found})
+        if missing:
+            raise UserError(f"nothing with the number {missing[0]} was put aside")
+        if requeue:
+            for number, one in found:
+                await runtime.bus.requeue(number, one)
+    if as_json:
+        write_json(
+            [
+                {
+                    "number": number,
+                    "subject": one.subject,
+                    "code": one.code,
+                    "reason": one.reason,
+                    "at": one.at,
+                }
+                for number, one in found
+            ]
+        )
+        return 0
+    for number, one in found:
+        when = datetime.fromtimestamp(one.at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        did = "requeued  " if requeue else ""
+        out().print(f"{number:>4}  {when}  {did}{one.subject}  {one.code}: {one_line(one.reason, 300)}")
+    if not found:
+        out().print("nothing was put aside", style="dim")
+    return 0

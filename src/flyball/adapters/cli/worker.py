@@ -1,0 +1,93 @@
+"""`flyball worker` and `flyball up`: the processes that carry loops on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from cyclopts import Parameter
+
+from flyball.adapters.cli.cluster import CLUSTER, Cluster, announced, server_folder
+from flyball.adapters.cli.loading import agents_of
+from flyball.adapters.cli.running import run
+from flyball.adapters.cli.screen import err
+from flyball.core.errors import UserError
+
+if TYPE_CHECKING:
+    from flyball.runtime.nats import NatsOptions
+    from flyball.runtime.nats.crew import Kind
+
+_EVERY = "loop,model,tools"
+
+
+def worker(
+    agents: Annotated[str, Parameter(name="AGENTS")],
+    /,
+    *,
+    serve: str = _EVERY,
+    cluster: Cluster = CLUSTER,
+    debug: bool = False,
+) -> int:
+    """Carry loops on, until told to stop: Ctrl-C or SIGTERM. Start as many as you like, anywhere.
+
+    Args:
+        agents: The agents: module, or module:name of one or of a list of them.
+        serve: What this one does: loop, model, tools, or some of them with commas between.
+        cluster: The NATS server.
+        debug: Show the traceback of an error.
+    """
+    del debug
+    found, kinds = agents_of(agents), _kinds(serve)
+    return run(_work(cluster.options(), found, kinds))
+
+
+def up(
+    agents: Annotated[str, Parameter(name="AGENTS")],
+    /,
+    *,
+    port: int = 0,
+    debug: bool = False,
+) -> int:
+    """Run a NATS server of this machine's own with all workers, until told to stop: Ctrl-C or SIGTERM.
+
+    Args:
+        agents: The agents: module, or module:name of one or of a list of them.
+        port: Where the server listens, on this machine only; any port that is free unless it is said.
+        debug: Show the traceback of an error.
+    """
+    del debug
+    return run(_up(agents_of(agents), port))
+
+
+async def _up(agents: list[Any], port: int) -> int:
+    from flyball.runtime.nats import EmbeddedServer
+
+    try:
+        async with EmbeddedServer(server_folder(), port=port) as server:
+            with announced(server.options):
+                err().print(f"NATS at {server.url}, its data in {server_folder()}", style="dim")
+                return await _work(server.options, agents, _kinds(_EVERY))
+    except asyncio.CancelledError:
+        return 0
+
+
+async def _work(options: NatsOptions, agents: list[Any], kinds: list[Kind]) -> int:
+    from flyball.runtime.nats import Crew, NatsJournal
+
+    journal = await NatsJournal.open(options)
+    try:
+        async with journal, Crew(journal, agents, kinds) as crew:
+            names = ", ".join([agent.spec.agent for agent in agents])
+            err().print(f"ready: {', '.join(kinds)} for {names}")
+            await crew.work()
+    except asyncio.CancelledError:
+        err().print("stopped: what was under way is done by others, or later")
+    return 0
+
+
+def _kinds(serve: str) -> list[Kind]:
+    kinds = [kind.strip() for kind in serve.split(",") if kind.strip()]
+    wrong = [kind for kind in kinds if kind not in _EVERY.split(",")]
+    if wrong or not kinds:
+        raise UserError(f"--serve {serve}: there are {_EVERY.replace(',', ', ')}")
+    return cast("list[Kind]", list(dict.fromkeys(kinds)))
