@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from flyball.core.clock import Clock
-from flyball.core.effects import Admit, Deliver, Effect, Execute, Infer, Judge, Prepare, Wait
+from flyball.core.effects import Effect, Execute, Infer, Wait
 from flyball.core.events import Ended, Event, Outcome, TimePassed, ToolStarted
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
@@ -39,18 +38,16 @@ class Keeper(Ledger):
         length: int,
         send: Send,
         *,
-        deps: Any = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(journal, state, length, clock)
         self.bindings = bindings
-        self.deps = deps
         self._send = send
         self._own: tuple[str, asyncio.Task[Event]] | None = None
 
     @classmethod
     async def of(
-        cls, bindings_for: Callable[[str], Bindings], journal: Journal, loop_id: str, send: Send, **more: Any
+        cls, bindings_for: Callable[[str], Bindings], journal: Journal, loop_id: str, send: Send
     ) -> Keeper:
         """Keep a recorded loop; `bindings_for` gives an agent's bindings.
 
@@ -58,7 +55,7 @@ class Keeper(Ledger):
             LoopNotFound: the journal holds no such loop.
         """
         events, state = await load(journal, loop_id)
-        return cls(bindings_for(state.spec.agent), journal, state, len(events), send, **more)
+        return cls(bindings_for(state.spec.agent), journal, state, len(events), send)
 
     async def pump(self) -> None:
         """Go on as far as one can without others, and ask them for the rest.
@@ -112,7 +109,9 @@ class Keeper(Ledger):
 
     async def _performed(self, effect: Effect) -> Event | None:
         """Carry out an effect of the loop's own; None where it was owed no longer before it was done."""
-        task = asyncio.ensure_future(self._perform(effect))
+        task = asyncio.ensure_future(
+            performers.perform_own(effect, self.state, self.bindings, self.bindings.deps, self.clock.now)
+        )
         self._own = effect.id, task
         following: asyncio.Task[None] | None = None
         try:
@@ -142,16 +141,3 @@ class Keeper(Ledger):
 
     def _is_owed(self, effect: str) -> bool:
         return any(other.id == effect for other in owed(self.state))
-
-    async def _perform(self, effect: Effect) -> Event:
-        state, bindings, deps, now = self.state, self.bindings, self.deps, self.clock.now
-        if isinstance(effect, Admit):
-            return await performers.admit(state, bindings, deps, now)
-        if isinstance(effect, Prepare):
-            return await performers.prepare(state, bindings, deps, now)
-        if isinstance(effect, Judge):
-            return await performers.judge(state, effect.indices, bindings, deps, now)
-        if isinstance(effect, Deliver):
-            output = bindings.output.of(state) if state.outcome is Outcome.SUCCESS else None
-            return await performers.deliver(state, bindings, output, deps, now)
-        return (await performers.settle_validated(state, bindings, deps, now))[0]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from msgspec import UNSET
 
 from flyball.core.context import RunContext, RunFacts
+from flyball.core.effects import Admit, Deliver, Effect, End, Judge, Prepare, Settle
 from flyball.core.encodable import NotEncodable
 from flyball.core.errors import (
     EngineError,
@@ -27,6 +28,8 @@ from flyball.core.events import (
     Admitted,
     CallsJudged,
     Delivered,
+    Ended,
+    Event,
     ModelAnswered,
     ModelFailed,
     Outcome,
@@ -259,6 +262,25 @@ async def deliver(state: State, bindings: Bindings, output: Any, deps: Any, now:
         except Exception as error:
             return Delivered(now(), _as_rule(error, "a delivery failed").record())
     return Delivered(now())
+
+
+async def perform_own(effect: Effect, state: State, bindings: Bindings, deps: Any, now: Any) -> Event:
+    """Carry out an effect that is the loop's own: none that the model, a tool or a signal answers."""
+    if isinstance(effect, Admit):
+        return await admit(state, bindings, deps, now)
+    if isinstance(effect, Prepare):
+        return await prepare(state, bindings, deps, now)
+    if isinstance(effect, Judge):
+        return await judge(state, effect.indices, bindings, deps, now)
+    if isinstance(effect, Settle):
+        if bindings.validators:
+            return (await settle_validated(state, bindings, deps, now))[0]
+        return settle(state, bindings.output, now)[0]
+    if isinstance(effect, Deliver):
+        output = bindings.output.of(state) if state.outcome is Outcome.SUCCESS else None
+        return await deliver(state, bindings, output, deps, now)
+    assert isinstance(effect, End), effect
+    return Ended(now(), effect.outcome, effect.error)
 
 
 async def _awaited(value: T | Awaitable[T]) -> T:

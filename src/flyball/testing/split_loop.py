@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from flyball.core.clock import Clock
-from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
+from flyball.core.effects import Effect, Execute, Infer, Wait
 from flyball.core.errors import JournalConflict
-from flyball.core.events import Ended, Event, Outcome, Started, TimePassed, ToolReturned, ToolStarted
+from flyball.core.events import Event, Started, TimePassed, ToolReturned, ToolStarted
 from flyball.core.ids import new_id
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
@@ -259,7 +259,9 @@ class SplitLoop:
 
     async def _own(self, state: State, effect: Effect) -> None:
         """Carry out an effect of the loop's own and record what came of it, unless it is owed no longer."""
-        task = asyncio.ensure_future(self._performed(state, effect))
+        task = asyncio.ensure_future(
+            performers.perform_own(effect, state, self._bindings, self._deps, self._clock.now)
+        )
         try:
             await asyncio.sleep(0)
             while not task.done():
@@ -274,24 +276,6 @@ class SplitLoop:
         state, length = await self._load()
         if accepts(state, event := task.result()):
             await self._append(event, length)
-
-    async def _performed(self, state: State, effect: Effect) -> Event:
-        now, bindings, deps = self._clock.now, self._bindings, self._deps
-        if isinstance(effect, Admit):
-            return await performers.admit(state, bindings, deps, now)
-        if isinstance(effect, Prepare):
-            return await performers.prepare(state, bindings, deps, now)
-        if isinstance(effect, Judge):
-            return await performers.judge(state, effect.indices, bindings, deps, now)
-        if isinstance(effect, Settle):
-            if bindings.validators:
-                return (await performers.settle_validated(state, bindings, deps, now))[0]
-            return performers.settle(state, bindings.output, now)[0]
-        if isinstance(effect, Deliver):
-            output = bindings.output.of(state) if state.outcome is Outcome.SUCCESS else None
-            return await performers.deliver(state, bindings, output, deps, now)
-        assert isinstance(effect, End), effect
-        return Ended(now(), effect.outcome, effect.error)
 
     async def _news(self, tasks: Iterable[asyncio.Task[Any]]) -> bool:
         """Wait for a task to end, the journal to grow, or the time to come; whether it was not a task."""

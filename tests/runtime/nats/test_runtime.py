@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flyball import Agent, Limits, Safety, tool
+from flyball import Agent, Limits, RunContext, Safety, tool
 from flyball.core.errors import (
     CancelledTimeout,
     DepsError,
@@ -250,3 +250,53 @@ async def test_what_does_not_travel_is_refused(runtime: NatsRuntime) -> None:
         Crew(runtime.journal, [agent, Agent(Script("ho"), name="greeter")])
     with pytest.raises(UserError, match="there is no worker 'cook'"):
         Crew(runtime.journal, [agent], ["cook"])  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_tool_that_cancels_itself_has_that_recorded(runtime: NatsRuntime) -> None:
+    @tool
+    async def faint() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(600)
+        return "never"
+
+    agent = Agent(Script(call("faint"), "It fainted."), tools=[faint], name="fainter")
+    async with working(runtime, agent):
+        result = await asyncio.wait_for(agent.run("go", driver=runtime), 10)
+    assert result.output == "It fainted."
+    (returned,) = [event for event in await result.events() if isinstance(event, ToolReturned)]
+    assert returned.result.is_error
+
+
+async def test_what_workers_bind_reaches_prompt_functions_and_tools(runtime: NatsRuntime) -> None:
+    seen: list[str] = []
+
+    @tool
+    async def who(ctx: RunContext[str]) -> str:
+        seen.append(f"tool {ctx.deps}")
+        return ctx.deps
+
+    agent: Agent[Any, Any] = Agent(Script(call("who"), "done"), tools=[who], name="asker")
+
+    @agent.instructions
+    def prompt(ctx: RunContext[Any]) -> str:
+        seen.append(f"prompt {ctx.deps}")
+        return "Be brief."
+
+    async with working(runtime, agent, deps="mine"):
+        await asyncio.wait_for(agent.run("go", driver=runtime), 10)
+    assert seen == ["prompt mine", "tool mine"]
+
+
+async def test_nobody_else_says_what_a_loop_decides(runtime: NatsRuntime) -> None:
+    agent = Agent(Script(call("pay", '{"amount":5}'), "paid"), tools=[pay], name="payer")
+    async with working(runtime, agent):
+        running = asyncio.create_task(agent.run("pay 5", driver=runtime, loop_id="bill"))
+        await runtime.journal.wait("bill", 1)
+        forged = b'{"loop_id":"bill","event":{"event":"ended","at":1.0,"outcome":"success"}}'
+        await runtime.bus.publish("agent.response.forged", forged, "forged")
+        (aside,) = await dead(runtime, 1)
+        assert "Ended is not for others to say" in aside.reason
+        assert await runtime.signal("bill", Signal(SignalType.APPROVE))
+        assert (await asyncio.wait_for(running, 10)).output == "paid"

@@ -43,11 +43,11 @@ class Crew:
                 raise UserError(f"there is no worker {kind!r}; there are {', '.join(ALL)}")
         self._journal = journal
         self._bus = bus = Bus(journal.connection)
-        known = Agents(agents)
+        known = Agents(agents, deps)
         made = {
             "loop": lambda: LoopWorker(bus, journal, known, hold=hold),
             "model": lambda: ModelWorker(bus, known, hold=hold),
-            "tools": lambda: ToolsWorker(bus, known, deps=deps, hold=hold),
+            "tools": lambda: ToolsWorker(bus, known, hold=hold),
         }
         self._workers: list[LoopWorker | ModelWorker | ToolsWorker] = [made[kind]() for kind in serve]
         self._tasks: list[asyncio.Task[None]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from flyball.core.errors import UnknownAgent, UserError
@@ -13,19 +13,15 @@ from flyball.orchestrate.bindings import Bindings
 class Agents:
     """What a worker can work for."""
 
-    def __init__(self, agents: Iterable[Agent[Any, Any]]) -> None:
+    def __init__(self, agents: Iterable[Agent[Any, Any]], deps: Any = None) -> None:
+        """`deps` is what their functions and tools are given here."""
         self._bindings: dict[str, Bindings] = {}
         for agent in agents:
-            bindings = agent.bindings()
+            bindings = agent.bindings() if deps is None else agent.bindings().with_deps(deps)
             name = bindings.spec.agent
             if name in self._bindings:
                 raise UserError(f"two agents are called {name!r}: give each a name of its own, Agent(name=…)")
             self._bindings[name] = bindings
-
-    @property
-    def by_name(self) -> Mapping[str, Bindings]:
-        """All of them."""
-        return self._bindings
 
     def tools(self) -> list[str]:
         """The names of the tools that they have."""

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 import msgspec
 
 from flyball.core.effects import Effect, Execute, Infer, Wait
 from flyball.core.errors import InvalidMessage, JournalConflict
-from flyball.core.events import SignalReceived, Started
+from flyball.core.events import (
+    ModelAnswered,
+    ModelFailed,
+    SignalReceived,
+    Started,
+    TimePassed,
+    ToolReturned,
+)
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import (
     ExecuteCommand,
@@ -29,9 +34,11 @@ from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.stopping import tell
+from flyball.runtime.nats.workers.turns import Turns
 
 _KEPT = 2_000
 """How many loops a worker keeps in mind: others are read again when something comes for them."""
+_FROM_OUTSIDE = (Started, ModelAnswered, ModelFailed, ToolReturned, TimePassed, SignalReceived)
 REPLY = "Flyball-Reply"
 """The header of a signal whose sender waits to hear whether it was taken."""
 
@@ -44,7 +51,7 @@ class LoopWorker:
         self._journal = journal
         self._agents = agents
         self._keepers: OrderedDict[str, Keeper] = OrderedDict()
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._turns = Turns()
         subjects = (*wire.TASKS, *wire.REPORTS, *wire.SIGNALS)
         self.posts = [Post(AGENT, "loop", subjects, room=256, hold=hold)]
 
@@ -57,7 +64,7 @@ class LoopWorker:
             taken = await send_signal(self._journal, loop_id, event.signal, SYSTEM_CLOCK)
             if reply := delivery.headers.get(REPLY):
                 await self._bus.connection.publish(reply, b"1" if taken else b"0")
-        async with self._turn(loop_id):
+        async with self._turns.turn(loop_id):
             try:
                 if isinstance(event, Started):
                     await self._begin(event)
@@ -112,22 +119,18 @@ class LoopWorker:
         if not sending:
             await tell(self._bus.connection, state.loop_id, [])
 
-    @asynccontextmanager
-    async def _turn(self, loop_id: str) -> AsyncGenerator[None]:
-        """One message of a loop at a time."""
-        lock = self._locks.setdefault(loop_id, asyncio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked() and self._locks.get(loop_id) is lock:
-                del self._locks[loop_id]
-
 
 def _report(delivery: Delivery) -> Report:
+    """What a message says: only what comes from outside a loop, and nothing that a loop decides by itself."""
     try:
-        return msgspec.json.decode(delivery.data, type=Report)
+        report = msgspec.json.decode(delivery.data, type=Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidMessage(
             f"on {delivery.subject}: not a report: {error}", where=delivery.subject
         ) from error
+    if not isinstance(report.event, _FROM_OUTSIDE):
+        kind = type(report.event).__name__
+        raise InvalidMessage(
+            f"on {delivery.subject}: {kind} is not for others to say", where=delivery.subject
+        )
+    return report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 
 import msgspec
@@ -36,7 +37,12 @@ class ModelWorker:
             command = msgspec.json.decode(delivery.data, type=InferCommand)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidMessage(f"not a request: {error}", where=delivery.subject) from error
-        await self.stoppable.run(command.loop_id, command.id, self._answer(command))
+        if await self.stoppable.run(command.loop_id, command.id, self._answer(command)):
+            return
+        # The engine cancelled the task that it ran in: that is what became of the call.
+        now = SYSTEM_CLOCK.now()
+        failed = performers.model_failed(asyncio.CancelledError(), command.turn, now, now)
+        await self._report(command, failed)
 
     async def _answer(self, command: InferCommand) -> None:
         engine, now = self._agents.get(command.agent).engine, SYSTEM_CLOCK.now
@@ -44,6 +50,9 @@ class ModelWorker:
             event = await self._in_pieces(command)
         else:
             event = await performers.infer(engine, command.request, command.turn, now)
+        await self._report(command, event)
+
+    async def _report(self, command: InferCommand, event: Event) -> None:
         data = msgspec.json.encode(Report(command.loop_id, event))
         await self._bus.publish(wire.response_subject(command.id), data, f"{command.id}/answer", first=True)
 

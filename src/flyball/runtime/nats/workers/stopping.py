@@ -31,13 +31,17 @@ class Stoppable:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._working: dict[str, dict[str, asyncio.Task[Any]]] = {}
+        self._told: set[asyncio.Task[Any]] = set()
 
     async def listen(self) -> None:
         """Hear what is owed no longer, until the connection is closed."""
         await self._connection.subscribe(_ALL, self._heard)
 
-    async def run(self, loop_id: str, effect: str, work: Coroutine[Any, Any, None]) -> None:
-        """Work on an effect, unless it is told that it is owed no longer: then this returns early."""
+    async def run(self, loop_id: str, effect: str, work: Coroutine[Any, Any, None]) -> bool:
+        """Work on an effect, unless it is told that it is owed no longer: then this returns early.
+
+        False if the work was cancelled, and not by us: then nobody knows of it yet.
+        """
         task = asyncio.ensure_future(work)
         tasks = self._working.setdefault(token(loop_id), {})
         tasks[effect] = task
@@ -45,10 +49,13 @@ class Stoppable:
             await asyncio.wait([task])
             if not task.cancelled():
                 task.result()
+                return True
+            return task in self._told
         finally:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
+            self._told.discard(task)
             if tasks.get(effect) is task:
                 del tasks[effect]
             if not tasks:
@@ -60,4 +67,5 @@ class Stoppable:
             owed = msgspec.json.decode(message.data, type=set[str])
             for effect, task in tasks.items():
                 if effect not in owed:
+                    self._told.add(task)
                     task.cancel()

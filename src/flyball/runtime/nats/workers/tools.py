@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from flyball.core.errors import InvalidMessage
@@ -23,12 +21,9 @@ from flyball.runtime.nats.workers.stopping import Stoppable
 class ToolsWorker:
     """Runs the tools of the agents that it has; each tool's calls go to whoever hosts it."""
 
-    def __init__(
-        self, bus: Bus, agents: Agents, *, deps: Any = None, hold: float = 30.0, room: int = 64
-    ) -> None:
+    def __init__(self, bus: Bus, agents: Agents, *, hold: float = 30.0, room: int = 64) -> None:
         self._bus = bus
         self._agents = agents
-        self._deps = deps
         self.stoppable = Stoppable(bus.connection)
         self.posts = [
             Post(AGENT, f"tool-{token(name)}", (wire.execute_subject(name),), room=room, hold=hold)
@@ -41,7 +36,11 @@ class ToolsWorker:
             command = msgspec.json.decode(delivery.data, type=ExecuteCommand)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidMessage(f"not a call: {error}", where=delivery.subject) from error
-        await self.stoppable.run(command.loop_id, command.id, self._execute(command))
+        if await self.stoppable.run(command.loop_id, command.id, self._execute(command)):
+            return
+        # The tool cancelled the task that it ran in: that is what became of the call.
+        now = SYSTEM_CLOCK.now()
+        await self._report(command, performers.call_cancelled(command.call, command.turn, command.index, now))
 
     async def _execute(self, command: ExecuteCommand) -> None:
         now = SYSTEM_CLOCK.now
@@ -50,9 +49,11 @@ class ToolsWorker:
             event = ToolReturned(now(), command.turn, command.index, interrupted(command.call))
         else:
             tool = bindings.tools.get(command.call.name)
-            deps = self._deps if self._deps is not None else bindings.deps
             event = await performers.call_tool(
-                tool, command.call, command.turn, command.index, deps, command.facts, now
+                tool, command.call, command.turn, command.index, bindings.deps, command.facts, now
             )
+        await self._report(command, event)
+
+    async def _report(self, command: ExecuteCommand, event: ToolReturned) -> None:
         data = msgspec.json.encode(Report(command.loop_id, event))
         await self._bus.publish(wire.result_subject(command.id), data, f"{command.id}/result", first=True)
