@@ -15,6 +15,7 @@ from flyball.core.errors import (
     CancelledTimeout,
     DepsError,
     FlyballError,
+    JournalFailure,
     JournalUnreachable,
     LoopMismatch,
     LoopNotFound,
@@ -203,8 +204,7 @@ async def dead(runtime: NatsRuntime, count: int) -> list[Dead]:
     async with asyncio.timeout(20):
         while (await js.stream_info(DEAD)).state.messages < count:  # noqa: ASYNC110 - nobody tells us
             await asyncio.sleep(0.02)
-    found = [await js.get_msg(DEAD, seq=number) for number in range(1, count + 1)]
-    return [msgspec.json.decode(message.data, type=Dead) for message in found]
+    return [one for _, one in await runtime.bus.dead()]
 
 
 async def test_what_cannot_be_worked_on_is_put_aside_and_others_go_on(runtime: NatsRuntime) -> None:
@@ -300,3 +300,22 @@ async def test_nobody_else_says_what_a_loop_decides(runtime: NatsRuntime) -> Non
         assert "Ended is not for others to say" in aside.reason
         assert await runtime.signal("bill", Signal(SignalType.APPROVE))
         assert (await asyncio.wait_for(running, 10)).output == "paid"
+
+
+async def test_headers_that_look_like_the_servers_do_not_deceive_a_worker(runtime: NatsRuntime) -> None:
+    agent = Agent(Script("hello"), name="greeter")
+    async with working(runtime, agent):
+        await runtime.bus.publish("agent.request.x", b"?", "x", more={"Status": "408"})
+        (aside,) = await dead(runtime, 1)
+        assert (aside.data, aside.headers["Status"]) == (b"?", "408")
+        assert (await asyncio.wait_for(agent.run("hi", driver=runtime), 10)).output == "hello"
+
+
+async def test_the_largest_message_can_be_put_aside_and_a_larger_one_is_refused(runtime: NatsRuntime) -> None:
+    limit = runtime.connection.max_payload
+    async with working(runtime, Agent(Script("hello"), name="greeter")):
+        await runtime.bus.publish("agent.request.x", b"x" * (limit - 10_000), "x")
+        (aside,) = await dead(runtime, 1)
+        assert len(aside.data) == limit - 10_000
+        with pytest.raises(JournalFailure, match="is larger than the"):
+            await runtime.bus.publish("agent.request.y", b"x" * (limit + 1), "y")

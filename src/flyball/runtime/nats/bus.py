@@ -6,6 +6,7 @@ whoever looks at its loop. What is published has the effect's id, by which the s
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -22,13 +23,15 @@ from flyball.core.ids import new_id
 from flyball.orchestrate.commands import Report
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.deliveries import Delivery
-from flyball.runtime.nats.fetching import after, sequence
+from flyball.runtime.nats.fetching import after, header, sequence
 from flyball.runtime.nats.naming import token
 
 AGENT, DEAD, CLAIMS = "AGENT", "AGENT_DEAD", "CLAIMS"
 _NAME_IN_USE, _WRONG_LAST = 10058, 10071
 _KEPT = 3 * 24 * 3600.0
 """Seconds that the wire is kept: nothing rests on it once a loop is over."""
+_WHY = "Flyball-Dead"
+_LONGEST_REASON = 2_000
 _SUBJECTS = ("agent.>", "tool.>", "user.>")
 
 TASKS, REPORTS = ("agent.task.>",), ("agent.response.>", "tool.result.>")
@@ -74,12 +77,12 @@ class Dead(Struct, frozen=True):
     """A message that was put aside, and why."""
 
     subject: str
-    data: bytes
     headers: dict[str, str]
     code: str
     reason: str
     at: float
     times: int
+    data: bytes = b""
 
 
 class _Answer(Struct):
@@ -197,7 +200,8 @@ class Bus:
             JournalUnreachable: the server does not answer.
         """
         found = await after(self.connection, DEAD, "fly.dead.>")
-        return [(sequence(message), msgspec.json.decode(message.data, type=Dead)) for message in found]
+        told = [(sequence(one), msgspec.json.decode(header(one, _WHY), type=Dead), one.data) for one in found]
+        return [(number, msgspec.structs.replace(dead, data=data)) for number, dead, data in told]
 
     async def requeue(self, number: int, dead: Dead) -> None:
         """Give a message that was put aside to the workers again; then it is put aside no more."""
@@ -209,13 +213,9 @@ class Bus:
         """Keep a message that cannot be worked on, with the reason."""
         code = why.code if isinstance(why, FlyballError) else type(why).__name__
         dead = Dead(
-            delivery.subject,
-            delivery.data,
-            dict(delivery.headers),
-            code,
-            str(why),
-            time.time(),
-            delivery.times,
+            delivery.subject, delivery.headers, code, str(why)[:_LONGEST_REASON], time.time(), delivery.times
         )
+        # The reason goes beside the message, which may be as large as a message can be. A header is ASCII.
+        reason = json.dumps(msgspec.to_builtins(dead))
         where = f"fly.dead.{delivery.subject}"
-        await self.publish(where, msgspec.json.encode(dead), f"dead/{delivery.reply}")
+        await self.publish(where, delivery.data, f"dead/{delivery.reply}", more={_WHY: reason})

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from flyball.core.errors import JournalUnreachable, MissingExtra, UserError
+from flyball.core.errors import JournalFailure, JournalUnreachable, MissingExtra, UserError
 from flyball.runtime.nats.asking import NOBODY, Asker, Unanswered
 
 if TYPE_CHECKING:
@@ -120,9 +120,8 @@ class Connection:
         await self._client.publish(subject, data, reply=reply)
 
     async def is_heard(self, subject: str) -> bool:
-        """Whether somebody listens on a subject just now. Where that cannot be told, nobody does."""
+        """Whether somebody listens on a subject just now, or may: the server says if nobody does."""
         try:
-            # Nobody answers who listens there: that it is not refused at once is the answer.
             await self._asker.ask(subject, b"", None, _EAR)
         except Unanswered as why:
             return why.args[0] != NOBODY
@@ -141,24 +140,19 @@ class Connection:
 
         Raises:
             JournalUnreachable: there was none for as long as patience lasts.
+            JournalFailure: it is larger than the server takes.
         """
-        until = time.monotonic() + self.patience
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                return await self._asker.ask(subject, data, headers, min(_ATTEMPT, self.patience))
-            except Unanswered as why:
-                if self.closed or time.monotonic() + pause >= until:
-                    raise JournalUnreachable(
-                        f"NATS does not answer ({why}), asked for {self.patience:g} s at "
-                        f"{self._servers()}: is the server up, and may this user use {subject}?",
-                        subject=subject,
-                    ) from why
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        if len(data) > self.max_payload:
+            raise JournalFailure(
+                f"a message of {len(data):,} bytes for {subject} is larger than the {self.max_payload:,} "
+                "that the server takes: raise its max_payload",
+                subject=subject,
+            )
+        seconds = min(_ATTEMPT, self.patience)
+        return await self.patiently(lambda: self._asker.ask(subject, data, headers, seconds), subject)
 
-    async def patiently(self, do: Callable[[], Awaitable[T]]) -> T:
-        """Do something with the client library that may be done twice, and again until it is answered.
+    async def patiently(self, do: Callable[[], Awaitable[T]], what: str = "JetStream") -> T:
+        """Do something on the wire that may be done twice, and again until it is answered.
 
         Raises:
             JournalUnreachable: it was not, for as long as patience lasts.
@@ -174,11 +168,12 @@ class Connection:
         while True:
             try:
                 return await do()
-            except (*passing, ConnectionClosedError, TimeoutError, OSError) as error:
+            except (*passing, ConnectionClosedError, Unanswered, OSError) as error:  # a TimeoutError is one
                 if self.closed or time.monotonic() + pause >= until:
                     raise JournalUnreachable(
                         f"NATS does not answer ({str(error) or type(error).__name__}), asked for "
-                        f"{self.patience:g} s at {self._servers()}: is the server up, with JetStream?"
+                        f"{self.patience:g} s at {self._servers()}: is the server up, and may this user use "
+                        f"{what}?"
                     ) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -251,6 +246,7 @@ async def connect(options: NatsOptions) -> Connection:
         for task in (connecting, refused):
             task.cancel()
         await asyncio.gather(connecting, refused, return_exceptions=True)
+    await client.close()
     why = next((error for error in seen if denied.is_set() and "authorization" in str(error).lower()), None)
     where = ", ".join(map(without_secrets, options.servers))
     if why is not None:

@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Struct
 
 from flyball.core.errors import FlyballError, JournalUnreachable, OrchestrationFailure
-from flyball.runtime.nats.fetching import header
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 _EXPIRES = 5.0
 """Seconds that the server keeps our wish for messages in mind: then it is told anew, in case it was lost."""
 _NANO = 1_000_000_000
+_TO_ACKNOWLEDGE = "$JS.ACK."
+_SHORT_REPLY = 9
+"""Words of the subject that a message is acknowledged on; some servers put two more before the rest."""
 
 
 class Post(Struct, frozen=True):
@@ -51,7 +53,8 @@ class Delivery:
         self.data = message.data
         self.headers: dict[str, str] = message.headers or {}
         self.reply = message.reply
-        self.times = int(message.reply.split(".")[-5])
+        words = message.reply.split(".")
+        self.times = int(words[4] if len(words) == _SHORT_REPLY else words[6])
         """How often it has been given, this time included."""
 
 
@@ -139,7 +142,8 @@ class Postman:
         await self._connection.publish(subject, msgspec.json.encode(wish), reply=self._inbox)
 
     async def _arrived(self, message: Msg) -> None:
-        if header(message, "Status"):
+        if not message.reply.startswith(_TO_ACKNOWLEDGE):
+            # Not a message: the wish is over. Its headers would not tell: anybody may set those.
             self._ask_anew()
             return
         self._asked = max(self._asked - 1, 0)
@@ -171,7 +175,10 @@ class Postman:
             await self._say(delivery, b"-NAK")
             raise
         except Exception as error:
-            if delivery.times >= tries or (isinstance(error, FlyballError) and not error.retryable):
+            # A server that is away is not the message's fault.
+            away = isinstance(error, JournalUnreachable)
+            hopeless = isinstance(error, FlyballError) and not error.retryable
+            if hopeless or (delivery.times >= tries and not away):
                 await self._put_aside(delivery, error)
             else:
                 delay = min(0.1 * 2**delivery.times, 10.0)

@@ -84,11 +84,21 @@ class Watches:
 
     async def _subscribe(self, subjects: LoopSubjects, watch: Watch) -> Any:
         subscription = await self._connection.subscribe(subjects.noticed, watch.told)
-        await self._connection.flush()  # the server has it: nothing is missed from here on
+        try:
+            await self._connection.flush()  # the server has it: nothing is missed from here on
+        except BaseException:
+            await self._end(subscription)
+            raise
         return subscription
 
     async def _unsubscribe(self, watch: Watch) -> None:
-        assert watch.subscription is not None
-        subscription = await watch.subscription
+        task = watch.subscription
+        assert task is not None
+        task.cancel()  # nobody waits for it any more, nor for a server that is away
+        await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is None:
+            await self._end(task.result())
+
+    async def _end(self, subscription: Any) -> None:
         if not self._connection.closed:
             await subscription.unsubscribe()
