@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from flyball.core.errors import JournalConflict, JournalCorrupt, JournalUnreachable, UserError
@@ -166,3 +167,27 @@ async def test_files_that_are_not_there_are_named() -> None:
 def test_a_layout_that_cannot_be(values: dict[str, int]) -> None:
     with pytest.raises(UserError, match=next(iter(values))):
         Layout(**values)
+
+
+async def test_who_follows_a_loop_does_not_read_it_anew_each_time(
+    journal: NatsJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    publish = journal.connection.publish
+
+    async def counted(subject: str, data: bytes, reply: str = "") -> None:
+        asked.append(msgspec.json.decode(data)["seq"])
+        await publish(subject, data, reply)
+
+    for n in range(3):
+        await journal.append("loop", numbered(1, n), n)
+    monkeypatch.setattr(journal.connection, "publish", counted)
+    assert await journal.read("loop") == numbered(3)
+    await journal.append("loop", numbered(1, 3), 3)
+    assert await journal.read("loop", 3) == numbered(1, 3)
+    assert await journal.read("loop", 4) == []
+    assert await journal.read("loop", 1) == numbered(3, 1), "and who wants more has it"
+    assert asked[0] == 1
+    assert asked[1] > 3
+    assert asked[2] > asked[1]
+    assert asked[3] == 1

@@ -9,7 +9,7 @@
     entry        the events of one append, as one message
     fetching     many messages with one question; the end of a loop
     watching     who waits for a loop to grow, and how they are told
-    blobs        what is too large for a message
+    blobs        what is too large for a message; stored: what a stream answers to one
     connection   a connection that is never given up, and how to come in; asking: questions and answers on it
     server       a nats-server of one's own
 

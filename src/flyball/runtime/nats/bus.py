@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from math import ceil
@@ -17,17 +17,18 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from flyball.core.errors import FlyballError, JournalFailure, UserError
+from flyball.core.errors import FlyballError, JournalFailure
 from flyball.core.events import TimePassed
 from flyball.core.ids import new_id
 from flyball.orchestrate.commands import Report
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.fetching import after, header, sequence
+from flyball.runtime.nats.layout import make
 from flyball.runtime.nats.naming import token
+from flyball.runtime.nats.stored import WRONG_LAST, Stored
 
 AGENT, DEAD, CLAIMS = "AGENT", "AGENT_DEAD", "CLAIMS"
-_NAME_IN_USE, _WRONG_LAST = 10058, 10071
 _KEPT = 3 * 24 * 3600.0
 """Seconds that the wire is kept: nothing rests on it once a loop is over."""
 _WHY = "Flyball-Dead"
@@ -85,19 +86,10 @@ class Dead(Struct, frozen=True):
     data: bytes = b""
 
 
-class _Answer(Struct):
-    error: _Refusal | None = None
-
-
-class _Refusal(Struct):
-    err_code: int = 0
-    description: str = ""
-
-
 class Bus:
     """The wire, on one connection."""
 
-    def __init__(self, connection: Connection, replicas: int = 1) -> None:
+    def __init__(self, connection: Connection, replicas: int) -> None:
         self.connection = connection
         self._replicas = replicas
         self._claims: Any = None
@@ -123,21 +115,10 @@ class Bus:
             ),
             StreamConfig(DEAD, subjects=["fly.dead.>"], allow_direct=True, **shared),
         ):
-            await self._make(config.name or "", partial(self.connection.js.add_stream, config))
+            await make(self.connection, config.name or "", partial(self.connection.js.add_stream, config))
         claims = KeyValueConfig(CLAIMS, ttl=_KEPT, storage=StorageType.FILE, replicas=self._replicas)
-        await self._make(CLAIMS, partial(self.connection.js.create_key_value, claims))
+        await make(self.connection, CLAIMS, partial(self.connection.js.create_key_value, claims))
         self._claims = await self.connection.patiently(lambda: self.connection.js.key_value(CLAIMS))
-
-    async def _make(self, name: str, make: Callable[[], Any]) -> None:
-        from nats.js.errors import APIError
-
-        try:
-            await self.connection.patiently(make)
-        except APIError as error:
-            if error.err_code != _NAME_IN_USE:
-                raise UserError(
-                    f"the server does not make {name}: {error.description}", stream=name
-                ) from error
 
     async def publish(
         self,
@@ -160,10 +141,10 @@ class Bus:
         if first:
             headers["Nats-Expected-Last-Subject-Sequence"] = "0"
         answer = await self.connection.request(subject, data, headers)
-        refusal = msgspec.json.decode(answer.data, type=_Answer).error
+        refusal = msgspec.json.decode(answer.data, type=Stored).error
         if refusal is None:
             return True
-        if first and refusal.err_code == _WRONG_LAST:
+        if first and refusal.err_code == WRONG_LAST:
             return False
         raise JournalFailure(f"NATS does not take a message for {subject}: {refusal.description}")
 

@@ -42,7 +42,7 @@ class Crew:
             if kind not in ALL:
                 raise UserError(f"there is no worker {kind!r}; there are {', '.join(ALL)}")
         self._journal = journal
-        self._bus = bus = Bus(journal.connection)
+        self._bus = bus = Bus(journal.connection, journal.layout.replicas)
         known = Agents(agents, deps)
         made = {
             "loop": lambda: LoopWorker(bus, journal, known, hold=hold),

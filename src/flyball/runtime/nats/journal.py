@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from flyball.core.errors import JournalConflict, JournalFailure, JournalUnreachable
 from flyball.core.events import Event
@@ -23,9 +22,10 @@ from flyball.core.ids import new_id
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection, NatsOptions, connect
 from flyball.runtime.nats.entry import BLOB, LENGTH, decode_entry, encode_entry, events_of
-from flyball.runtime.nats.fetching import Tail, after, header, tail
+from flyball.runtime.nats.fetching import Tail, after, header, sequence, tail
 from flyball.runtime.nats.layout import Layout, set_up
 from flyball.runtime.nats.naming import BEGIN, LoopSubjects, beginnings, journal_stream
+from flyball.runtime.nats.stored import WRONG_LAST, Stored
 from flyball.runtime.nats.watching import Watches
 
 if TYPE_CHECKING:
@@ -36,19 +36,8 @@ _KNOWN = 10_000
 """How many loops' ends are kept in mind: a loop that is not among them costs one question more."""
 _ROOM = 16_384
 """Bytes of a message that are left to its headers and its subject."""
-_WRONG_LAST = 10071
 _LOOK = 1.0
 """Seconds after which somebody who waits looks for himself."""
-
-
-class _Answer(Struct):
-    seq: int = 0
-    error: _Refusal | None = None
-
-
-class _Refusal(Struct):
-    err_code: int = 0
-    description: str = ""
 
 
 class NatsJournal:
@@ -58,11 +47,14 @@ class NatsJournal:
     `sync_interval` is `always`. Any other loses nothing unless all its machines lose their power at once.
     """
 
-    def __init__(self, connection: Connection, partitions: int, *, replicas: int = 1) -> None:
-        """Use what `set_up` made on this connection's server."""
+    def __init__(self, connection: Connection, layout: Layout) -> None:
+        """Use what `set_up` found or made on this connection's server."""
         self.connection = connection
-        self.partitions = partitions
-        self._blobs = Blobs(connection, replicas)
+        self.layout = layout
+        self.partitions = layout.partitions
+        self._blobs = Blobs(connection, layout.replicas)
+        self._read: OrderedDict[str, Tail] = OrderedDict()
+        """How far loops were read, so that who follows one does not begin anew each time."""
         self._tails: OrderedDict[str, Tail] = OrderedDict()
         self._watches = Watches(connection)
 
@@ -74,9 +66,8 @@ class NatsJournal:
             UserError, MissingExtra, JournalUnreachable: see `connect` and `set_up`.
         """
         connection = await connect(options or NatsOptions())
-        layout = layout or Layout()
         try:
-            return cls(connection, await set_up(connection, layout), replicas=layout.replicas)
+            return cls(connection, await set_up(connection, layout or Layout()))
         except BaseException:
             await connection.aclose()
             raise
@@ -131,10 +122,10 @@ class NatsJournal:
             headers[BLOB] = await self._blobs.put(data)
             data = b""
         message = await self.connection.request(subjects.entry(kind), data, headers)
-        answer = msgspec.json.decode(message.data, type=_Answer)
+        answer = msgspec.json.decode(message.data, type=Stored)
         if answer.error is None:
             return self._learn(loop_id, Tail(answer.seq, length, name)).length
-        if answer.error.err_code != _WRONG_LAST:
+        if answer.error.err_code != WRONG_LAST:
             raise JournalFailure(
                 f"NATS does not take events of loop {loop_id!r}: {answer.error.description}",
                 loop_id=loop_id,
@@ -156,9 +147,14 @@ class NatsJournal:
         """See `Journal.read`."""
         subjects = LoopSubjects(loop_id, self.partitions)
         until = time.monotonic() + self.connection.patience
+        place = self._read.get(loop_id)
+        # An entry begins where the last one that was read ended, or all are read.
+        reached = place if place is not None and place.length <= start else Tail()
         while True:
-            messages = await after(self.connection, subjects.stream, subjects.all)
-            length = int(header(messages[-1], LENGTH)) if messages else 0
+            first = reached.sequence + 1
+            messages = await after(self.connection, subjects.stream, subjects.all, first)
+            end = Tail(sequence(messages[-1]), int(header(messages[-1], LENGTH))) if messages else reached
+            length = end.length
             known = self._tails.get(loop_id)
             if known is None or length >= known.length:
                 break
@@ -170,6 +166,8 @@ class NatsJournal:
                     loop_id=loop_id,
                 )
             await asyncio.sleep(0.02)
+        if end.length:
+            _keep(self._read, loop_id, end)
         wanted = [message for message in messages if int(header(message, LENGTH)) > start]
         return events_of([await self._entry(message) for message in wanted], loop_id, start)
 
@@ -216,12 +214,17 @@ class NatsJournal:
         """Keep a loop's end in mind, if it is news; gives it."""
         known = self._tails.get(loop_id)
         if end.length and (known is None or known.length <= end.length):
-            self._tails[loop_id] = end
-            self._tails.move_to_end(loop_id)
-            if len(self._tails) > _KNOWN:
-                self._tails.popitem(last=False)
+            _keep(self._tails, loop_id, end)
             self._watches.learn(loop_id, end.length)
         return end
+
+
+def _keep(tails: OrderedDict[str, Tail], loop_id: str, end: Tail) -> None:
+    """Keep an end in mind, and forget the one that was not asked for for longest."""
+    tails[loop_id] = end
+    tails.move_to_end(loop_id)
+    if len(tails) > _KNOWN:
+        tails.popitem(last=False)
 
 
 async def _decided(work: Coroutine[Any, Any, T]) -> T:

@@ -6,6 +6,8 @@ that loops are written side by side. How many there are is settled when they are
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -37,22 +39,26 @@ class Layout(Struct, frozen=True):
             raise UserError(f"replicas={self.replicas}: a cluster keeps 1 to 5 copies")
 
 
-async def set_up(connection: Connection, layout: Layout) -> int:
-    """Make what is missing; gives the number of partitions, which is that of the first who came.
+async def set_up(connection: Connection, layout: Layout) -> Layout:
+    """Make what is missing; gives the layout as it is there, which is that of the first who came.
 
     Raises:
-        UserError: the server has streams of these names that are not flyball's.
+        UserError: the server has streams of these names that are not flyball's, or does not make them.
     """
-    partitions = await _partitions(connection)
-    if partitions is None:
-        partitions = await _settle(connection, layout)
-    for number in range(1, partitions):
-        await _make(connection, _journal(number, partitions, layout))
-    return partitions
+    settled = await _settled(connection)
+    if settled is None:
+        await make(connection, journal_stream(0), partial(connection.js.add_stream, _journal(0, layout)))
+        settled = await _settled(connection)
+        assert settled is not None, "it has just been made"
+    for number in range(1, settled.partitions):
+        await make(
+            connection, journal_stream(number), partial(connection.js.add_stream, _journal(number, settled))
+        )
+    return settled
 
 
-async def _partitions(connection: Connection) -> int | None:
-    """How many partitions there are; None where there is no journal yet."""
+async def _settled(connection: Connection) -> Layout | None:
+    """The layout that is there; None where there is no journal yet."""
     from nats.js.errors import NotFoundError
 
     try:
@@ -66,32 +72,28 @@ async def _partitions(connection: Connection) -> int | None:
             f"the stream {journal_stream(0)} on this server was not made by flyball (it has no note "
             f"{PARTITIONS!r}): use another account or another server"
         )
-    return int(noted)
+    return Layout(int(noted), info.config.num_replicas or 1)
 
 
-async def _settle(connection: Connection, layout: Layout) -> int:
-    """Make the first partition, or find that somebody else just did."""
-    await _make(connection, _journal(0, layout.partitions, layout))
-    settled = await _partitions(connection)
-    assert settled is not None, "it has just been made"
-    return settled
+async def make(connection: Connection, name: str, do: Callable[[], Any]) -> None:
+    """Make a stream or a store, unless it is there.
 
-
-async def _make(connection: Connection, config: Any) -> None:
+    Raises:
+        UserError: the server does not make it; the message says why.
+    """
     from nats.js.errors import APIError
 
     try:
-        await connection.patiently(lambda: connection.js.add_stream(config))
+        await connection.patiently(do)
     except APIError as error:
         # Another worker has made it, a moment ago or long since, perhaps with another number of copies.
         if error.err_code != _NAME_IN_USE:
             raise UserError(
-                f"the server does not make the stream {config.name}: {error.description or error}",
-                stream=config.name,
+                f"the server does not make the stream {name}: {error.description or error}", stream=name
             ) from error
 
 
-def _journal(number: int, partitions: int, layout: Layout) -> Any:
+def _journal(number: int, layout: Layout) -> Any:
     from nats.js.api import DiscardPolicy, RePublish, RetentionPolicy, StorageType, StreamConfig
 
     return StreamConfig(
@@ -107,5 +109,5 @@ def _journal(number: int, partitions: int, layout: Layout) -> Any:
         allow_direct=True,
         # Told after it was stored, to whoever waits: a reader who was told finds it there.
         republish=RePublish(src=journal_subjects(number), dest=noticed_subjects(number), headers_only=True),
-        metadata={PARTITIONS: str(partitions)},
+        metadata={PARTITIONS: str(layout.partitions)},
     )

@@ -27,6 +27,7 @@ from flyball.orchestrate.commands import Report
 from flyball.orchestrate.driver import check_same
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.machine import apply
 from flyball.orchestrate.recorded import load
 from flyball.orchestrate.state import State
 from flyball.runtime.nats.bus import Bus, deltas_subject, signal_subject, task_subject
@@ -44,7 +45,7 @@ class NatsRuntime:
 
     def __init__(self, journal: NatsJournal) -> None:
         self.journal = journal
-        self.bus = Bus(journal.connection)
+        self.bus = Bus(journal.connection, journal.layout.replicas)
 
     @classmethod
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
@@ -108,13 +109,15 @@ class NatsRuntime:
         """
         self._check(bindings, journal)
         del clock
-        length = await self.submit(started)
-        while True:
-            events, state = await load(self.journal, started.loop_id)
-            if state.at == "done":
-                return self.journal, state
-            length = max(length, len(events))
+        await self.submit(started)
+        events, state = await load(self.journal, started.loop_id)
+        length = len(events)
+        while state.at != "done":
             await self.journal.wait(started.loop_id, length)
+            for event in await self.journal.read(started.loop_id, length):
+                apply(state, event)
+                length += 1
+        return self.journal, state
 
     @asynccontextmanager
     async def follow(
