@@ -56,7 +56,10 @@ class ToolDefinition(Struct, frozen=True, omit_defaults=True, repr_omit_defaults
 
 
 class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
-    """A tool as a loop's spec records it: the definition and the policy around its calls."""
+    """A tool as a loop's spec records it: the definition and the policy around its calls.
+
+    `elsewhere`: the agent has no such tool itself; whoever hosts one of this name runs it.
+    """
 
     definition: ToolDefinition
     safety: Safety = Safety.AT_LEAST_ONCE
@@ -65,6 +68,7 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     approval: bool = False
     checks_availability: bool = False
     wants_history: bool = False
+    elsewhere: bool = False
 
 
 class ToolChoice(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):

@@ -148,8 +148,9 @@ async def prepare(state: State, bindings: Bindings, deps: Any, now: Any) -> Turn
     context = RunContext(deps, run_facts(state))
     bound = [(name, bindings.tools[name]) for name in state.spec.tools if name in bindings.tools]
     found = await gather(*[availability(tool, context) for _, tool in bound])
-    offered = [name for (name, _), tool in zip(bound, found, strict=True) if tool.available]
-    return TurnPrepared(now(), state.turn, tuple(offered))
+    offered = {name for (name, _), tool in zip(bound, found, strict=True) if tool.available}
+    offered |= {name for name, tool in state.spec.tools.items() if tool.elsewhere}
+    return TurnPrepared(now(), state.turn, tuple([name for name in state.spec.tools if name in offered]))
 
 
 async def judge(
