@@ -15,6 +15,7 @@ from flyball.core.events import Event
 from flyball.core.messages import ToolCall
 from flyball.inference.request import Request
 from flyball.orchestrate.facts import call_facts
+from flyball.orchestrate.projections.task_facts import role_of
 from flyball.orchestrate.requests import RequestParts, request_of
 from flyball.orchestrate.state import State
 
@@ -27,6 +28,8 @@ class InferCommand(Struct, frozen=True, omit_defaults=True, tag="infer"):
     agent: str
     turn: int
     request: Request
+    role: str = ""
+    model: str = ""
 
 
 class ExecuteCommand(Struct, frozen=True, omit_defaults=True, tag="execute"):
@@ -55,7 +58,10 @@ class Report(Struct, frozen=True):
 def infer_command(state: State, effect: Infer, parts: RequestParts) -> InferCommand:
     """The command for a model call."""
     request = request_of(state, effect, parts)
-    return InferCommand(effect.id, state.loop_id, state.spec.agent, effect.turn, request)
+    spec = state.spec
+    return InferCommand(
+        effect.id, state.loop_id, spec.agent, effect.turn, request, role_of(state), spec.model
+    )
 
 
 def execute_command(state: State, effect: Execute) -> ExecuteCommand:

@@ -15,6 +15,7 @@ from flyball.adapters.cli.cluster import Cluster, server_folder
 from flyball.adapters.cli.loading import agents_of
 from flyball.core.errors import UserError
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
+from flyball.runtime.nats.dead import dead_letters
 from tests.adapters.cli import agents
 from tests.adapters.cli.conftest import Flyball
 
@@ -176,7 +177,7 @@ async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], p
     async with await NatsRuntime.open(Cluster().options()) as runtime:
         await runtime.bus.publish("agent.request.x", b"not json", "x")
         async with asyncio.timeout(20):
-            while not await runtime.bus.dead():
+            while not await dead_letters(runtime.bus):
                 await runtime.connection.flush()
         _, out = await dead()
         assert "agent.request.x  CONFIG_INVALID_MESSAGE: not a request" in out
@@ -185,6 +186,6 @@ async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], p
         code, out = await dead("--requeue", "1")
         assert (code, "requeued" in out) == (0, True)
         async with asyncio.timeout(20):
-            while [number for number, _ in await runtime.bus.dead()] != [2]:
+            while [number for number, _ in await dead_letters(runtime.bus)] != [2]:
                 await runtime.connection.flush()
     assert '"number": 2' in (await dead("--json"))[1]

@@ -21,15 +21,18 @@ from flyball.core.errors import (
     LoopNotFound,
     UserError,
 )
-from flyball.core.events import ModelAnswered, ToolReturned, ToolStarted
+from flyball.core.events import Ended, ModelAnswered, Outcome, ToolReturned, ToolStarted
 from flyball.core.messages import ResultKind
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
+from flyball.orchestrate.commands import Report
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.projections import normal_form
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT, CLAIMS, DEAD, Dead
+from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.crew import ALL, Crew, Kind
+from flyball.runtime.nats.dead import DEAD, Dead, dead_letters
+from flyball.runtime.nats.messages.frame import own
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import SCENARIOS, Scenario, add, pay
 from tests.runtime.nats.conftest import clear
@@ -204,7 +207,7 @@ async def dead(runtime: NatsRuntime, count: int) -> list[Dead]:
     async with asyncio.timeout(20):
         while (await js.stream_info(DEAD)).state.messages < count:  # noqa: ASYNC110 - nobody tells us
             await asyncio.sleep(0.02)
-    return [one for _, one in await runtime.bus.dead()]
+    return [one for _, one in await dead_letters(runtime.bus)]
 
 
 async def test_what_cannot_be_worked_on_is_put_aside_and_others_go_on(runtime: NatsRuntime) -> None:
@@ -294,7 +297,7 @@ async def test_nobody_else_says_what_a_loop_decides(runtime: NatsRuntime) -> Non
     async with working(runtime, agent):
         running = asyncio.create_task(agent.run("pay 5", driver=runtime, loop_id="bill"))
         await runtime.journal.wait("bill", 1)
-        forged = b'{"loop_id":"bill","event":{"event":"ended","at":1.0,"outcome":"success"}}'
+        forged = own("lie", "forged", Report("bill", Ended(1.0, Outcome.SUCCESS)))
         await runtime.bus.publish("agent.response.forged", forged, "forged")
         (aside,) = await dead(runtime, 1)
         assert "Ended is not for others to say" in aside.reason
@@ -314,8 +317,8 @@ async def test_headers_that_look_like_the_servers_do_not_deceive_a_worker(runtim
 async def test_the_largest_message_can_be_put_aside_and_a_larger_one_is_refused(runtime: NatsRuntime) -> None:
     limit = runtime.connection.max_payload
     async with working(runtime, Agent(Script("hello"), name="greeter")):
-        await runtime.bus.publish("agent.request.x", b"x" * (limit - 10_000), "x")
+        await runtime.bus.publish("agent.request.x", b"x" * (limit - 10_000), "x", whole=True)
         (aside,) = await dead(runtime, 1)
         assert len(aside.data) == limit - 10_000
         with pytest.raises(JournalFailure, match="is larger than the"):
-            await runtime.bus.publish("agent.request.y", b"x" * (limit + 1), "y")
+            await runtime.bus.publish("agent.request.y", b"x" * (limit + 1), "y", whole=True)

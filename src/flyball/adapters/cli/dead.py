@@ -36,15 +36,17 @@ def dead(
 
 async def _dead(numbers: tuple[int, ...], cluster: Cluster, *, requeue: bool, as_json: bool) -> int:
     from flyball.runtime.nats import NatsRuntime
+    from flyball.runtime.nats.dead import dead_letters
+    from flyball.runtime.nats.dead import requeue as requeue_one
 
     async with await NatsRuntime.open(cluster.options()) as runtime:
-        found = [one for one in await runtime.bus.dead() if not numbers or one[0] in numbers]
+        found = [one for one in await dead_letters(runtime.bus) if not numbers or one[0] in numbers]
         missing = sorted(set(numbers) - {number for number, _ in found})
         if missing:
             raise UserError(f"nothing with the number {missing[0]} was put aside")
         if requeue:
             for number, one in found:
-                await runtime.bus.requeue(number, one)
+                await requeue_one(runtime.bus, number, one)
     if as_json:
         write_json(
             [

@@ -6,6 +6,7 @@ put there.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -17,9 +18,14 @@ from flyball.runtime.nats.layout import BLOBS
 class Blobs:
     """The object store of one server. It is made when the first is put there."""
 
-    def __init__(self, connection: Connection, replicas: int) -> None:
+    def __init__(
+        self, connection: Connection, replicas: int, name: str = BLOBS, kept: float | None = None
+    ) -> None:
+        """`kept`: seconds after which all is dropped; without it, never."""
         self._connection = connection
         self._replicas = replicas
+        self._name = name
+        self._kept = kept
         self._bucket: Any = None
 
     async def put(self, data: bytes) -> str:
@@ -36,7 +42,7 @@ class Blobs:
             await self._connection.patiently(lambda: bucket.put(name, data))
         except (Error, TimeoutError) as error:
             raise JournalFailure(
-                f"{len(data):,} bytes could not be put into {BLOBS}: {error or type(error).__name__}"
+                f"{len(data):,} bytes could not be put into {self._name}: {error or type(error).__name__}"
             ) from error
         return name
 
@@ -54,12 +60,22 @@ class Blobs:
             bucket = await self._opened(make=False)
             data: bytes = (await self._connection.patiently(lambda: bucket.get(name))).data
         except NotFoundError as error:
-            raise JournalCorrupt(f"{place}: {name} is not in {BLOBS}", place=place) from error
+            raise JournalCorrupt(f"{place}: {name} is not in {self._name}", place=place) from error
         except (Error, TimeoutError) as error:
-            raise JournalFailure(f"{place}: {name} could not be read from {BLOBS}: {error}") from error
+            raise JournalFailure(f"{place}: {name} could not be read from {self._name}: {error}") from error
         if sha256(data).hexdigest() != name:
-            raise JournalCorrupt(f"{place}: what {BLOBS} has under {name} is something else", place=place)
+            raise JournalCorrupt(
+                f"{place}: what {self._name} has under {name} is something else", place=place
+            )
         return data
+
+    async def drop(self, name: str) -> None:
+        """Keep it no longer; it may be gone already."""
+        from nats.js.errors import NotFoundError
+
+        bucket = await self._opened(make=True)
+        with suppress(NotFoundError):
+            await self._connection.patiently(lambda: bucket.delete(name))
 
     async def _opened(self, *, make: bool) -> Any:
         from nats.js.errors import NotFoundError
@@ -67,11 +83,11 @@ class Blobs:
         if self._bucket is None:
             js = self._connection.js
             try:
-                self._bucket = await self._connection.patiently(lambda: js.object_store(BLOBS))
+                self._bucket = await self._connection.patiently(lambda: js.object_store(self._name))
             except NotFoundError:
                 if not make:
                     raise
                 self._bucket = await self._connection.patiently(
-                    lambda: js.create_object_store(BLOBS, replicas=self._replicas)
+                    lambda: js.create_object_store(self._name, replicas=self._replicas, ttl=self._kept)
                 )
         return self._bucket

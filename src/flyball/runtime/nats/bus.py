@@ -1,4 +1,4 @@
-"""The wire between workers: the stream AGENT, its subjects, and what was put aside.
+"""The wire between workers: the stream AGENT, and what is claimed so that only one has it.
 
 Everything here can be worked out again from the journals: a command that was lost is published again by
 whoever looks at its loop. What is published has the effect's id, by which the server knows a double.
@@ -6,7 +6,6 @@ whoever looks at its loop. What is published has the effect's id, by which the s
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,75 +14,27 @@ from math import ceil
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from flyball.core.errors import FlyballError, JournalFailure
-from flyball.core.events import TimePassed
+from flyball.core.errors import JournalFailure
 from flyball.core.ids import new_id
-from flyball.orchestrate.commands import Report
+from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection
-from flyball.runtime.nats.deliveries import Delivery
-from flyball.runtime.nats.fetching import after, header, sequence
-from flyball.runtime.nats.layout import make
+from flyball.runtime.nats.dead import DEAD
+from flyball.runtime.nats.deliveries import FROM, LOOP, Delivery
+from flyball.runtime.nats.entry import BLOB
+from flyball.runtime.nats.layout import WIRE_BLOBS, make
+from flyball.runtime.nats.messages.told import write_time
 from flyball.runtime.nats.naming import token
 from flyball.runtime.nats.stored import WRONG_LAST, Stored
+from flyball.runtime.nats.subjects import AGENT_SUBJECTS, DEAD_SUBJECTS, forward_subject
 
-AGENT, DEAD, CLAIMS = "AGENT", "AGENT_DEAD", "CLAIMS"
+AGENT, CLAIMS = "AGENT", "CLAIMS"
 _KEPT = 3 * 24 * 3600.0
 """Seconds that the wire is kept: nothing rests on it once a loop is over."""
-_WHY = "Flyball-Dead"
-_LONGEST_REASON = 2_000
-_SUBJECTS = ("agent.>", "tool.>", "user.>")
-
-TASKS, REPORTS = ("agent.task.>",), ("agent.response.>", "tool.result.>")
-SIGNALS, REQUESTS = ("agent.signal.>", "agent.timer.>"), ("agent.request.>",)
-
-
-def task_subject(loop_id: str) -> str:
-    """Where a loop is asked for."""
-    return f"agent.task.{token(loop_id)}"
-
-
-def request_subject(loop_id: str) -> str:
-    """Where a model call of a loop is asked for."""
-    return f"agent.request.{token(loop_id)}"
-
-
-def response_subject(effect: str) -> str:
-    """Where a model call is answered."""
-    return f"agent.response.{token(effect)}"
-
-
-def execute_subject(tool: str) -> str:
-    """Where calls of a tool are asked for."""
-    return f"tool.execute.{token(tool)}"
-
-
-def result_subject(effect: str) -> str:
-    """Where a tool call is answered."""
-    return f"tool.result.{token(effect)}"
-
-
-def signal_subject(loop_id: str) -> str:
-    """Where something is said to a loop."""
-    return f"agent.signal.{token(loop_id)}"
-
-
-def deltas_subject(loop_id: str) -> str:
-    """Where the pieces of a loop's answers pass by: nothing is kept there."""
-    return f"fly.d.{token(loop_id)}"
-
-
-class Dead(Struct, frozen=True):
-    """A message that was put aside, and why."""
-
-    subject: str
-    headers: dict[str, str]
-    code: str
-    reason: str
-    at: float
-    times: int
-    data: bytes = b""
+_ROOM = 16_384
+"""Bytes of a message that are left to its headers and its subject."""
+_TRUSTED = 60.0
+"""Seconds for which it is believed that an agent's workers are there, once they were."""
 
 
 class Bus:
@@ -92,7 +43,9 @@ class Bus:
     def __init__(self, connection: Connection, replicas: int) -> None:
         self.connection = connection
         self._replicas = replicas
+        self._blobs = Blobs(connection, replicas, WIRE_BLOBS, _KEPT)
         self._claims: Any = None
+        self._hired: dict[str, float] = {}
 
     async def set_up(self) -> None:
         """Make what is missing.
@@ -106,14 +59,14 @@ class Bus:
         for config in (
             StreamConfig(
                 AGENT,
-                subjects=list(_SUBJECTS),
+                subjects=list(AGENT_SUBJECTS),
                 max_age=_KEPT,
                 duplicate_window=120,
                 allow_direct=True,
                 allow_msg_schedules=True,
                 **shared,
             ),
-            StreamConfig(DEAD, subjects=["fly.dead.>"], allow_direct=True, **shared),
+            StreamConfig(DEAD, subjects=[DEAD_SUBJECTS], allow_direct=True, **shared),
         ):
             await make(self.connection, config.name or "", partial(self.connection.js.add_stream, config))
         claims = KeyValueConfig(CLAIMS, ttl=_KEPT, storage=StorageType.FILE, replicas=self._replicas)
@@ -126,11 +79,14 @@ class Bus:
         data: bytes,
         name: str,
         *,
+        loop_id: str = "",
         first: bool = False,
+        whole: bool = False,
         more: Mapping[str, str] | None = None,
     ) -> bool:
         """Put a message on the wire, durably; `name` is its id. With `first`, only if its subject has none.
 
+        One that is too large for the server is kept beside it, unless it is to go `whole`.
         Returns whether it is there: False only where somebody else's was first.
 
         Raises:
@@ -138,8 +94,13 @@ class Bus:
             JournalFailure: it does not take it.
         """
         headers = {"Nats-Msg-Id": name, **(more or {})}
+        if loop_id:
+            headers[LOOP] = token(loop_id)
         if first:
             headers["Nats-Expected-Last-Subject-Sequence"] = "0"
+        if not whole and len(data) + _ROOM > self.connection.max_payload:
+            headers[BLOB] = await self._blobs.put(data)
+            data = b""
         answer = await self.connection.request(subject, data, headers)
         refusal = msgspec.json.decode(answer.data, type=Stored).error
         if refusal is None:
@@ -147,6 +108,36 @@ class Bus:
         if first and refusal.err_code == WRONG_LAST:
             return False
         raise JournalFailure(f"NATS does not take a message for {subject}: {refusal.description}")
+
+    async def opened(self, delivery: Delivery) -> bytes:
+        """What a message holds, from wherever it is.
+
+        Raises:
+            JournalCorrupt: it is not there any more.
+        """
+        blob = delivery.headers.get(BLOB)
+        return await self._blobs.get(blob, delivery.subject) if blob else delivery.data
+
+    async def done_with(self, delivery: Delivery) -> None:
+        """Let go of what was kept beside a message that is done."""
+        if blob := delivery.headers.get(BLOB):
+            await self._blobs.drop(blob)
+
+    async def forward(self, kind: str, agent: str, delivery: Delivery) -> bool:
+        """Give a message to the workers of an agent; False if no worker of this kind has ever had it."""
+        consumer = hired_for(kind, agent)
+        if self._hired.get(consumer, 0.0) < time.monotonic():
+            from nats.js.errors import NotFoundError
+
+            try:
+                await self.connection.patiently(lambda: self.connection.js.consumer_info(AGENT, consumer))
+            except NotFoundError:
+                return False
+            self._hired[consumer] = time.monotonic() + _TRUSTED
+        headers = {name: value for name, value in delivery.headers.items() if not name.startswith("Nats-")}
+        headers[FROM] = delivery.subject
+        await self.publish(forward_subject(kind, agent), delivery.data, f"for/{delivery.reply}", more=headers)
+        return True
 
     async def remind(self, loop_id: str, effect: str, at: float) -> None:
         """Have a loop told when a time has come, by the server: whoever is there then."""
@@ -156,10 +147,8 @@ class Bus:
             "Nats-Schedule": f"@at {when.replace('+00:00', 'Z')}",
             "Nats-Schedule-Target": f"agent.timer.{where}",
         }
-        told = Report(loop_id, TimePassed(at))
-        await self.publish(
-            f"agent.schedule.{where}", msgspec.json.encode(told), f"{effect}/timer", more=schedule
-        )
+        told = write_time(loop_id, effect, at)
+        await self.publish(f"agent.schedule.{where}", told, f"{effect}/timer", loop_id=loop_id, more=schedule)
 
     async def claim(self, name: str) -> bool:
         """Take something that only one may have; whether this is the first who asks."""
@@ -174,29 +163,7 @@ class Bus:
             return there.value == mine
         return True
 
-    async def dead(self) -> list[tuple[int, Dead]]:
-        """What was put aside, each with its number; the oldest first.
 
-        Raises:
-            JournalUnreachable: the server does not answer.
-        """
-        found = await after(self.connection, DEAD, "fly.dead.>")
-        told = [(sequence(one), msgspec.json.decode(header(one, _WHY), type=Dead), one.data) for one in found]
-        return [(number, msgspec.structs.replace(dead, data=data)) for number, dead, data in told]
-
-    async def requeue(self, number: int, dead: Dead) -> None:
-        """Give a message that was put aside to the workers again; then it is put aside no more."""
-        headers = {name: value for name, value in dead.headers.items() if not name.startswith("Nats-")}
-        await self.publish(dead.subject, dead.data, f"requeued/{number}", more=headers)
-        await self.connection.patiently(lambda: self.connection.js.delete_msg(DEAD, number))
-
-    async def put_aside(self, delivery: Delivery, why: Exception) -> None:
-        """Keep a message that cannot be worked on, with the reason."""
-        code = why.code if isinstance(why, FlyballError) else type(why).__name__
-        dead = Dead(
-            delivery.subject, delivery.headers, code, str(why)[:_LONGEST_REASON], time.time(), delivery.times
-        )
-        # The reason goes beside the message, which may be as large as a message can be. A header is ASCII.
-        reason = json.dumps(msgspec.to_builtins(dead))
-        where = f"fly.dead.{delivery.subject}"
-        await self.publish(where, delivery.data, f"dead/{delivery.reply}", more={_WHY: reason})
+def hired_for(kind: str, agent: str) -> str:
+    """The consumer of an agent's workers of one kind."""
+    return f"{kind}-for-{token(agent)}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
-from flyball.core.errors import UserError
+from flyball.core.errors import UnknownAgent, UserError
 from flyball.orchestrate.agent import Agent
-from flyball.runtime.nats.bus import Bus
-from flyball.runtime.nats.deliveries import Postman
+from flyball.runtime.nats.bus import AGENT, Bus, hired_for
+from flyball.runtime.nats.dead import put_aside
+from flyball.runtime.nats.deliveries import Delivery, Post, Postman, Work
 from flyball.runtime.nats.journal import NatsJournal
+from flyball.runtime.nats.subjects import forward_subject
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.loop import LoopWorker
 from flyball.runtime.nats.workers.model import ModelWorker
@@ -19,6 +22,7 @@ from flyball.runtime.nats.workers.tools import ToolsWorker
 
 Kind: TypeAlias = Literal["loop", "model", "tools"]
 ALL: tuple[Kind, ...] = ("loop", "model", "tools")
+Worker: TypeAlias = LoopWorker | ModelWorker | ToolsWorker
 
 
 class Crew:
@@ -43,13 +47,14 @@ class Crew:
                 raise UserError(f"there is no worker {kind!r}; there are {', '.join(ALL)}")
         self._journal = journal
         self._bus = bus = Bus(journal.connection, journal.layout.replicas)
-        known = Agents(agents, deps)
+        self._agents = known = Agents(agents, deps)
+        self._hold = hold
         made = {
             "loop": lambda: LoopWorker(bus, journal, known, hold=hold),
             "model": lambda: ModelWorker(bus, known, hold=hold),
             "tools": lambda: ToolsWorker(bus, known, hold=hold),
         }
-        self._workers: list[LoopWorker | ModelWorker | ToolsWorker] = [made[kind]() for kind in serve]
+        self._workers: list[Worker] = [made[kind]() for kind in serve]
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -57,10 +62,36 @@ class Crew:
         for worker in self._workers:
             if not isinstance(worker, LoopWorker):
                 await worker.stoppable.listen()
-            for post in worker.posts:
-                postman = Postman(self._journal.connection, post, worker.work, self._bus.put_aside)
+            for post in (*worker.posts, *self._forwarded_to(worker)):
+                postman = Postman(
+                    self._journal.connection, post, self._routed(worker), partial(put_aside, self._bus)
+                )
                 self._tasks.append(asyncio.create_task(postman.run(), name=f"flyball {post.name}"))
         return self
+
+    def _forwarded_to(self, worker: Worker) -> list[Post]:
+        """The posts of what others had not the agent for."""
+        kind, room = worker.kind, worker.posts[0].room if worker.posts else 1
+        return [
+            Post(AGENT, hired_for(kind, name), (forward_subject(kind, name),), room, self._hold)
+            for name in self._agents.names
+        ]
+
+    def _routed(self, worker: Worker) -> Work:
+        """A worker's work; what is for an agent that is not here is given to those who have it."""
+
+        async def work(delivery: Delivery) -> None:
+            try:
+                await worker.work(delivery)
+            except UnknownAgent as error:
+                if delivery.forwarded or not await self._bus.forward(
+                    worker.kind, str(error.details["agent"]), delivery
+                ):
+                    raise
+            else:
+                await self._bus.done_with(delivery)
+
+        return work
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

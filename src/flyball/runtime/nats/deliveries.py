@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from flyball.core.errors import FlyballError, JournalUnreachable, OrchestrationFailure
+from flyball.runtime.nats.subjects import FORWARDED
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -27,6 +28,12 @@ _NANO = 1_000_000_000
 _TO_ACKNOWLEDGE = "$JS.ACK."
 _SHORT_REPLY = 9
 """Words of the subject that a message is acknowledged on; some servers put two more before the rest."""
+
+
+LOOP = "Flyball-Loop"
+"""The header that says which loop a message belongs to, as a token."""
+FROM = "Flyball-Subject"
+"""The header of a message that was forwarded: the subject that it came on."""
 
 
 class Post(Struct, frozen=True):
@@ -49,9 +56,11 @@ class Delivery:
     """One message, given to this worker."""
 
     def __init__(self, message: Msg) -> None:
-        self.subject = message.subject
         self.data = message.data
         self.headers: dict[str, str] = message.headers or {}
+        self.forwarded = message.subject.startswith(FORWARDED)
+        """Whether it came to a worker that had not what it needs, and was passed on by that one."""
+        self.subject = (self.headers.get(FROM) if self.forwarded else None) or message.subject
         self.reply = message.reply
         words = message.reply.split(".")
         self.times = int(words[4] if len(words) == _SHORT_REPLY else words[6])

@@ -20,7 +20,9 @@ PARTITIONS = "flyball.partitions"
 """The note on a journal stream that says how many there are."""
 _NAME_IN_USE = 10058
 BLOBS = "FLYBALL_BLOBS"
-"""The object store for what is too large for a message."""
+"""The object store for what is too large for a message of the journal."""
+WIRE_BLOBS = "FLYBALL_WIRE"
+"""The one for what is too large for a message of the wire: it is kept for as long as the wire is."""
 
 
 class Layout(Struct, frozen=True):

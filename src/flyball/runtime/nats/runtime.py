@@ -18,22 +18,23 @@ import msgspec
 
 from flyball.core.clock import Clock
 from flyball.core.errors import DepsError, JournalUnreachable, UserError
-from flyball.core.events import SignalReceived, Started
+from flyball.core.events import Started
 from flyball.core.ids import new_id
 from flyball.core.signals import Signal
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.commands import Report
 from flyball.orchestrate.driver import check_same
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import apply
 from flyball.orchestrate.recorded import load
 from flyball.orchestrate.state import State
-from flyball.runtime.nats.bus import Bus, deltas_subject, signal_subject, task_subject
+from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection, NatsOptions
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import Layout
+from flyball.runtime.nats.messages.told import write_signal, write_task
+from flyball.runtime.nats.subjects import deltas_subject, signal_subject, task_subject
 from flyball.runtime.nats.workers.loop import REPLY
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ class NatsRuntime:
         loop_id = started.loop_id
         events = await self.journal.read(loop_id)
         if not events:
-            data = msgspec.json.encode(Report(loop_id, started))
-            await self.bus.publish(task_subject(loop_id), data, f"{loop_id}/task")
+            data = write_task(started)
+            await self.bus.publish(task_subject(loop_id), data, f"{loop_id}/task", loop_id=loop_id)
             patience = self.journal.connection.patience
             if not await self.journal.wait(loop_id, 0, patience):
                 raise JournalUnreachable(
@@ -162,9 +163,9 @@ class NatsRuntime:
 
         subscription = await connection.subscribe(inbox, heard)
         try:
-            report = Report(loop_id, SignalReceived(SYSTEM_CLOCK.now(), signal))
+            data = write_signal(loop_id, signal, SYSTEM_CLOCK.now())
             where, name = signal_subject(loop_id), f"{loop_id}/signal/{new_id()}"
-            await self.bus.publish(where, msgspec.json.encode(report), name, more={REPLY: inbox})
+            await self.bus.publish(where, data, name, loop_id=loop_id, more={REPLY: inbox})
             async with asyncio.timeout(connection.patience):
                 return await answer
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""The agents whose code a worker has, by name."""
+"""The agents whose code a worker has, by name: their policy, their models and their tools."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from flyball.core.errors import UnknownAgent, UserError
+from flyball.core.forms.semstreams import AgentRole
+from flyball.inference.engine import Engine
+from flyball.inference.registry import Registry
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.bindings import Bindings
+from flyball.tool.protocol import Tool
 
 
 class Agents:
@@ -16,12 +20,23 @@ class Agents:
     def __init__(self, agents: Iterable[Agent[Any, Any]], deps: Any = None) -> None:
         """`deps` is what their functions and tools are given here."""
         self._bindings: dict[str, Bindings] = {}
+        self._engines: dict[str, Engine] = {}
         for agent in agents:
             bindings = agent.bindings() if deps is None else agent.bindings().with_deps(deps)
             name = bindings.spec.agent
             if name in self._bindings:
                 raise UserError(f"two agents are called {name!r}: give each a name of its own, Agent(name=…)")
             self._bindings[name] = bindings
+        if len(self._bindings) == 1 and AgentRole.GENERAL not in self._bindings:
+            # Who asks for no agent in particular asks for the only one.
+            self._only = next(iter(self._bindings))
+        else:
+            self._only = None
+
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return list(self._bindings)
 
     def tools(self) -> list[str]:
         """The names of the tools that they have."""
@@ -38,3 +53,49 @@ class Agents:
             known = ", ".join(map(repr, self._bindings)) or "none"
             raise UnknownAgent(f"the agent {name!r} is not here; here are {known}", agent=name)
         return found
+
+    def for_task(self, role: str, metadata: dict[str, Any] | None) -> Bindings:
+        """The agent for a task of somebody else's: the one that its metadata names, or that its role does.
+
+        Raises:
+            UnknownAgent: it is not here.
+        """
+        named = (metadata or {}).get("agent")
+        name = named if isinstance(named, str) and named else role
+        if name == AgentRole.GENERAL and self._only is not None:
+            name = self._only
+        return self.get(name)
+
+    def engine(self, agent: str, role: str, model: str) -> Engine:
+        """The engine for a model call: an agent's own, unless another model is asked for.
+
+        Raises:
+            UnknownAgent: the agent is not here.
+            FlyballError: there is no engine for the model; the message says why.
+        """
+        bindings = self.get(agent) if agent else None
+        if bindings is None:
+            # Somebody else's request, which names a model, and perhaps one of our agents by its role.
+            own = [one for one in self._bindings.values() if one.spec.model == model]
+            named = [self._bindings[role]] if role in self._bindings and model in ("", "default") else []
+            bindings = next(iter(own + named), None)
+        if bindings is not None and model in ("", "default", bindings.spec.model):
+            return bindings.engine
+        engine = self._engines.get(model)
+        if engine is None:
+            engine = self._engines[model] = Registry().resolve(model or None)
+        return engine
+
+    def tool(self, agent: str, name: str) -> tuple[Tool | None, Any]:
+        """A tool of an agent's, with its dependencies; of any other here, where that agent is not.
+
+        Raises:
+            UnknownAgent: neither is here.
+        """
+        own = self._bindings.get(agent)
+        if own is not None and name in own.tools:
+            return own.tools[name], own.deps
+        for bindings in self._bindings.values():
+            if name in bindings.tools:
+                return bindings.tools[name], bindings.deps
+        return None, None

@@ -7,59 +7,75 @@ from contextlib import aclosing
 
 import msgspec
 
-from flyball.core.errors import InvalidMessage
-from flyball.core.events import Event
+from flyball.core.errors import FlyballError, UnknownAgent
+from flyball.core.events import Event, ModelAnswered, ModelFailed
 from flyball.core.ids import new_id
+from flyball.inference.engine import Engine
 from flyball.orchestrate import performers
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.commands import InferCommand, Report
+from flyball.orchestrate.commands import InferCommand
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.model_call import infer_in_pieces
-from flyball.runtime.nats import bus as wire
+from flyball.runtime.nats import subjects
 from flyball.runtime.nats.bus import AGENT, Bus
 from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.messages.work import read_request, write_answer
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.stopping import Stoppable
+
+Answer = ModelAnswered | ModelFailed
 
 
 class ModelWorker:
     """Makes model calls for the agents that it has."""
 
+    kind = "model"
+
     def __init__(self, bus: Bus, agents: Agents, *, hold: float = 30.0, room: int = 32) -> None:
         self._bus = bus
         self._agents = agents
         self.stoppable = Stoppable(bus.connection)
-        self.posts = [Post(AGENT, "model", wire.REQUESTS, room=room, hold=hold)]
+        self.posts = [Post(AGENT, "model", subjects.REQUESTS, room=room, hold=hold)]
 
     async def work(self, delivery: Delivery) -> None:
         """Make the call that a message asks for."""
+        command, ours = read_request(await self._bus.opened(delivery), delivery.subject)
         try:
-            command = msgspec.json.decode(delivery.data, type=InferCommand)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidMessage(f"not a request: {error}", where=delivery.subject) from error
-        if await self.stoppable.run(command.loop_id, command.id, self._answer(command)):
+            engine = self._agents.engine(command.agent, command.role, command.model)
+        except UnknownAgent:
+            raise
+        except FlyballError as error:
+            # There is no such model here: that is what became of the call.
+            now = SYSTEM_CLOCK.now()
+            await self._report(command, performers.model_failed(error, command.turn, now, now), ours=ours)
+            return
+        if await self.stoppable.run(command.loop_id, command.id, self._answer(command, engine, ours=ours)):
             return
         # The engine cancelled the task that it ran in: that is what became of the call.
         now = SYSTEM_CLOCK.now()
         failed = performers.model_failed(asyncio.CancelledError(), command.turn, now, now)
-        await self._report(command, failed)
+        await self._report(command, failed, ours=ours)
 
-    async def _answer(self, command: InferCommand) -> None:
-        engine, now = self._agents.get(command.agent).engine, SYSTEM_CLOCK.now
-        if await self._bus.connection.is_heard(wire.deltas_subject(command.loop_id)):
-            event = await self._in_pieces(command)
+    async def _answer(self, command: InferCommand, engine: Engine, *, ours: bool) -> None:
+        if command.loop_id and await self._bus.connection.is_heard(subjects.deltas_subject(command.loop_id)):
+            event = await self._in_pieces(command, engine)
         else:
-            event = await performers.infer(engine, command.request, command.turn, now)
-        await self._report(command, event)
+            event = await performers.infer(engine, command.request, command.turn, SYSTEM_CLOCK.now)
+        await self._report(command, event, ours=ours)
 
-    async def _report(self, command: InferCommand, event: Event) -> None:
-        data = msgspec.json.encode(Report(command.loop_id, event))
-        await self._bus.publish(wire.response_subject(command.id), data, f"{command.id}/answer", first=True)
+    async def _report(self, command: InferCommand, event: Answer, *, ours: bool) -> None:
+        await self._bus.publish(
+            subjects.response_subject(command.id),
+            write_answer(command, event, ours=ours),
+            f"{command.id}/answer",
+            loop_id=command.loop_id,
+            first=ours,
+        )
 
-    async def _in_pieces(self, command: InferCommand) -> Event:
-        engine, now = self._agents.get(command.agent).engine, SYSTEM_CLOCK.now
-        call, number, where = new_id(), 0, wire.deltas_subject(command.loop_id)
-        async with aclosing(infer_in_pieces(engine, command.request, command.turn, now)) as pieces:
+    async def _in_pieces(self, command: InferCommand, engine: Engine) -> Answer:
+        call, number, where = new_id(), 0, subjects.deltas_subject(command.loop_id)
+        pieces = infer_in_pieces(engine, command.request, command.turn, SYSTEM_CLOCK.now)
+        async with aclosing(pieces):
             async for piece in pieces:
                 if isinstance(piece, Event):
                     return piece

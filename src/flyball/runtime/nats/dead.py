@@ -1,0 +1,72 @@
+"""What no worker could do anything with: kept with the reason, listed, and given out again when told to."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from flyball.core.errors import FlyballError
+from flyball.runtime.nats.deliveries import LOOP, Delivery
+from flyball.runtime.nats.fetching import after, header, sequence
+from flyball.runtime.nats.subjects import DEAD_SUBJECTS, dead_subjects
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from flyball.runtime.nats.bus import Bus
+
+DEAD = "AGENT_DEAD"
+"""The stream that has them."""
+_WHY = "Flyball-Dead"
+_LONGEST_REASON = 2_000
+_NO_LOOP = "_"
+
+
+class Dead(Struct, frozen=True):
+    """A message that was put aside, and why."""
+
+    subject: str
+    headers: dict[str, str]
+    code: str
+    reason: str
+    at: float
+    times: int
+    data: bytes = b""
+
+
+async def dead_letters(bus: Bus, loop_id: str | None = None) -> list[tuple[int, Dead]]:
+    """What was put aside (of one loop), each with its number; the oldest first.
+
+    Raises:
+        JournalUnreachable: the server does not answer.
+    """
+    subjects = DEAD_SUBJECTS if loop_id is None else dead_subjects(loop_id)
+    return [(sequence(one), told(one)) for one in await after(bus.connection, DEAD, subjects)]
+
+
+def told(message: Msg) -> Dead:
+    """What a message of that stream tells."""
+    return msgspec.structs.replace(msgspec.json.decode(header(message, _WHY), type=Dead), data=message.data)
+
+
+async def requeue(bus: Bus, number: int, dead: Dead) -> None:
+    """Give a message that was put aside to the workers again; then it is put aside no more."""
+    headers = {name: value for name, value in dead.headers.items() if not name.startswith("Nats-")}
+    await bus.publish(dead.subject, dead.data, f"requeued/{number}", whole=True, more=headers)
+    await bus.connection.patiently(lambda: bus.connection.js.delete_msg(DEAD, number))
+
+
+async def put_aside(bus: Bus, delivery: Delivery, why: Exception) -> None:
+    """Keep a message that cannot be worked on, with the reason. Who waits for its loop is told by it."""
+    code = why.code if isinstance(why, FlyballError) else type(why).__name__
+    dead = Dead(
+        delivery.subject, delivery.headers, code, str(why)[:_LONGEST_REASON], time.time(), delivery.times
+    )
+    # The reason goes beside the message, which may be as large as a message can be. A header is ASCII.
+    reason = json.dumps(msgspec.to_builtins(dead))
+    where = f"fly.dead.{delivery.headers.get(LOOP) or _NO_LOOP}.{delivery.subject}"
+    await bus.publish(where, delivery.data, f"dead/{delivery.reply}", whole=True, more={_WHY: reason})

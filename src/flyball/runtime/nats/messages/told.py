@@ -1,0 +1,129 @@
+"""What a loop is told: that it is wanted, what came of its calls, signals, and that its time has come."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct
+
+from flyball.core.errors import FlyballError, InvalidMessage
+from flyball.core.events import (
+    ModelAnswered,
+    ModelFailed,
+    SignalReceived,
+    Started,
+    TimePassed,
+    ToolReturned,
+)
+from flyball.core.forms.semstreams import (
+    AgentResponse,
+    Envelope,
+    Refusal,
+    SignalMessage,
+    TaskMessage,
+    UserSignal,
+)
+from flyball.core.messages import ToolResult
+from flyball.core.signals import Signal
+from flyball.inference.request import Result
+from flyball.orchestrate.commands import Report
+from flyball.orchestrate.machine import start
+from flyball.orchestrate.performers import model_answered, model_failed
+from flyball.orchestrate.projections.task_facts import role_of
+from flyball.orchestrate.task_loops import task_of
+from flyball.runtime.nats.messages.frame import not_for, own, read_exact, read_payload, write
+
+_FROM_OUTSIDE = (Started, ModelAnswered, ModelFailed, ToolReturned, TimePassed)
+_NOBODY = "flyball"
+"""Who a signal is from, where nobody said: it must be from somebody."""
+
+
+class Returned(Struct, frozen=True):
+    """A tool's result from somebody else, who does not know where in the turn the call stands."""
+
+    loop_id: str
+    at: float
+    result: ToolResult
+
+
+Told = Report | TaskMessage | Returned
+"""What comes to a loop worker."""
+
+
+def write_task(started: Started) -> bytes:
+    """That a loop is wanted, as a message."""
+    return write(
+        task_of(started, role_of(start(started))), f"{started.loop_id}/task", Report(started.loop_id, started)
+    )
+
+
+def write_signal(loop_id: str, signal: Signal, at: float) -> bytes:
+    """A signal as a message: the payload says all of it."""
+    payload = UserSignal.of(signal, loop_id, at=at)
+    if not signal.by:
+        payload = UserSignal(
+            signal_id=payload.signal_id,
+            type=payload.type,
+            loop_id=loop_id,
+            user_id=_NOBODY,
+            payload=payload.payload,
+            timestamp=at,
+        )
+    return write(payload, signal.id)
+
+
+def write_time(loop_id: str, effect: str, at: float) -> bytes:
+    """That a time has come, as a message."""
+    return own("time", f"{effect}/timer", Report(loop_id, TimePassed(at)))
+
+
+def read_told(data: bytes, place: str) -> Told:
+    """What a message says to a loop: nothing that a loop decides by itself.
+
+    Raises:
+        InvalidMessage: it says nothing to one.
+    """
+    exact = read_exact(data, Report, place)
+    if exact is None:
+        return _from_others(read_payload(data, place), place)
+    if not isinstance(exact.event, _FROM_OUTSIDE):
+        kind = type(exact.event).__name__
+        raise InvalidMessage(f"on {place}: {kind} is not for others to say", subject=place)
+    return exact
+
+
+def _from_others(envelope: Envelope, place: str) -> Told:
+    payload, at = envelope.payload, envelope.created_at or time.time()
+    if isinstance(payload, TaskMessage):
+        return payload
+    if isinstance(payload, UserSignal | SignalMessage):
+        return Report(payload.loop_id, SignalReceived(payload.timestamp or at, payload.signal))
+    if isinstance(payload, AgentResponse):
+        return _answered(payload, at, place)
+    if isinstance(payload, ToolResult):
+        if not payload.loop_id:
+            raise InvalidMessage(
+                f"on {place}: the result of call {payload.call_id!r} does not say its loop: give loop_id",
+                subject=place,
+                reason=Refusal.INVALID,
+                field="loop_id",
+            )
+        return Returned(payload.loop_id, at, payload)
+    raise not_for(place, payload, "a task, a signal, a response or a tool result")
+
+
+def _answered(response: AgentResponse, at: float, place: str) -> Report:
+    """An answer in our words: its request's id names the loop and the turn."""
+    words = response.request_id.rsplit("/", 4)
+    if len(words) != 5 or words[3] != "infer" or not words[2].isdecimal():
+        raise InvalidMessage(
+            f"on {place}: request_id {response.request_id!r} is none of flyball's requests",
+            subject=place,
+            reason=Refusal.INVALID,
+            field="request_id",
+        )
+    loop_id, turn = words[0], int(words[2])
+    try:
+        return Report(loop_id, model_answered(Result(response.answer()), turn, at, at))
+    except FlyballError as error:
+        return Report(loop_id, model_failed(error, turn, at, at))

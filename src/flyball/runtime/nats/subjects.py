@@ -1,0 +1,74 @@
+"""The subjects of the wire, which are SemStreams', and those beside it that are flyball's own.
+
+agent.task.<task>          external → loop      a loop is wanted
+agent.request.<loop>       loop → model         a model call
+agent.response.<request>   model → loop         its answer
+tool.execute.<tool>        loop → tools         a tool call
+tool.result.<call>         tools → loop         its result
+agent.signal.<loop>        external → loop      cancel, pause, resume, approve, reject, feedback, retry
+agent.timer.<loop>         the server → loop    its time has come; agent.schedule.<loop> asks for that
+agent.created|complete|failed|cancelled.<loop>  loop → external, what became of it
+agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
+fly.dead.<loop>.<subject>  what was put aside
+fly.d.<loop>               pieces of answers, which pass by
+"""
+
+from __future__ import annotations
+
+from flyball.runtime.nats.naming import token
+
+AGENT_SUBJECTS = ("agent.>", "tool.>", "user.>")
+TASKS, REPORTS = ("agent.task.>",), ("agent.response.>", "tool.result.>")
+SIGNALS, REQUESTS = ("agent.signal.>", "agent.timer.>"), ("agent.request.>",)
+DEAD_SUBJECTS = "fly.dead.>"
+FORWARDED = "agent.for."
+
+
+def task_subject(loop_id: str) -> str:
+    """Where a loop is asked for."""
+    return f"agent.task.{token(loop_id)}"
+
+
+def request_subject(loop_id: str) -> str:
+    """Where a model call of a loop is asked for."""
+    return f"agent.request.{token(loop_id)}"
+
+
+def response_subject(effect: str) -> str:
+    """Where a model call is answered."""
+    return f"agent.response.{token(effect)}"
+
+
+def execute_subject(tool: str) -> str:
+    """Where calls of a tool are asked for."""
+    return f"tool.execute.{token(tool)}"
+
+
+def result_subject(effect: str) -> str:
+    """Where a tool call is answered."""
+    return f"tool.result.{token(effect)}"
+
+
+def signal_subject(loop_id: str) -> str:
+    """Where something is said to a loop."""
+    return f"agent.signal.{token(loop_id)}"
+
+
+def event_subject(what: str, loop_id: str) -> str:
+    """Where it is told what became of a loop: `created`, `complete`, `failed` or `cancelled`."""
+    return f"agent.{what}.{token(loop_id)}"
+
+
+def forward_subject(kind: str, agent: str) -> str:
+    """Where a message for an agent goes that came to a worker without it."""
+    return f"{FORWARDED}{kind}.{token(agent)}"
+
+
+def dead_subjects(loop_id: str) -> str:
+    """Where messages of a loop are that were put aside."""
+    return f"fly.dead.{token(loop_id)}.>"
+
+
+def deltas_subject(loop_id: str) -> str:
+    """Where the pieces of a loop's answers pass by: nothing is kept there."""
+    return f"fly.d.{token(loop_id)}"
