@@ -1,14 +1,18 @@
 """Keeper: a loop's own side, where the model and the tools are in other processes.
 
 It folds what comes, does what is the loop's own to do (prompt functions, judges, validators, deliveries), and
-has the rest asked for. It waits for nobody: when only others can go on, `pump` returns; the next event may
-be brought to another process. What led to a command is durable before the command goes out.
+says what others are to be asked for. It waits for nobody: when only others can go on, `pump` returns; the
+next event may be brought to another process. What led to an effect is durable before anybody is asked for it.
+
+Several keepers may keep a loop, in several processes. Whoever appends the event that an effect is owed from
+sees to it, and nobody else does: that a loop is looked at twice does not call the model twice. When nobody
+knows whether somebody lived to ask, `ask_again` has all of it asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Collection
 
 from flyball.core.clock import Clock
 from flyball.core.effects import Effect, Execute, Infer, Wait
@@ -23,9 +27,6 @@ from flyball.orchestrate.machine import owed
 from flyball.orchestrate.recorded import load
 from flyball.orchestrate.state import State
 
-Send = Callable[[State, list[Effect]], Awaitable[None]]
-"""Asks others for what is owed: model calls, tool calls, a time. Being asked for twice does no harm."""
-
 
 class Keeper(Ledger):
     """One loop, kept by one task at a time."""
@@ -36,29 +37,36 @@ class Keeper(Ledger):
         journal: Journal,
         state: State,
         length: int,
-        send: Send,
         *,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(journal, state, length, clock)
         self.bindings = bindings
-        self._send = send
         self._own: tuple[str, asyncio.Task[Event]] | None = None
+        self._asked: set[str] = set()
+        """The effects that others have seen to, or we ourselves."""
+        self.theirs_folded()
 
     @classmethod
-    async def of(
-        cls, bindings_for: Callable[[str], Bindings], journal: Journal, loop_id: str, send: Send
-    ) -> Keeper:
+    async def of(cls, bindings_for: Callable[[str], Bindings], journal: Journal, loop_id: str) -> Keeper:
         """Keep a recorded loop; `bindings_for` gives an agent's bindings.
 
         Raises:
             LoopNotFound: the journal holds no such loop.
         """
         events, state = await load(journal, loop_id)
-        return cls(bindings_for(state.spec.agent), journal, state, len(events), send)
+        return cls(bindings_for(state.spec.agent), journal, state, len(events))
 
-    async def pump(self) -> None:
-        """Go on as far as one can without others, and ask them for the rest.
+    def ask_again(self, only: Collection[str] | None = None) -> None:
+        """Have `pump` give effects that somebody has seen to before: all, or those of these ids."""
+        self._asked = set() if only is None else self._asked.difference(only)
+
+    def theirs_folded(self) -> None:
+        """Others have appended: what is owed by that, they see to."""
+        self._asked = {effect.id for effect in owed(self.state)}
+
+    async def pump(self) -> list[Effect]:
+        """Go on as far as one can without others; gives what these are to be asked for.
 
         Raises:
             LoopTakenOver: a driver has resumed the loop.
@@ -69,18 +77,18 @@ class Keeper(Ledger):
                 continue
             if self.state.at == "done":
                 if not self.pending or await self.flush():
-                    await self._send(self.state, [])
-                    return
+                    return []
                 continue
             effects = owed(self.state)
-            own = next((one for one in effects if not isinstance(one, Infer | Execute | Wait)), None)
-            if own is None and self._started(effects):
+            fresh = [effect for effect in effects if effect.id not in self._asked]
+            own = next((one for one in fresh if not isinstance(one, Infer | Execute | Wait)), None)
+            if own is None and self._started(fresh):
                 continue
             if self.pending and not await self.flush():
                 continue
             if own is None:
-                await self._send(self.state, effects)
-                return
+                self._asked = {effect.id for effect in effects}
+                return fresh
             event = await self._performed(own)
             if event is not None:
                 self.take(event)

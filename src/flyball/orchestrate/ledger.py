@@ -127,8 +127,14 @@ class Ledger:
     def stir(self) -> None:
         """Something was folded that nobody here waited for."""
 
+    def theirs_folded(self) -> None:
+        """The state is what others have made of it; what is our own and not written comes after this."""
+
     async def _catch_up(self, unwritten: list[Event]) -> None:
         """Take in what was appended since, and fold again what could not be written."""
+        if not (unwritten or self.pending or self._unsure):
+            await self._go_on_reading()
+            return
         events = await self.journal.read(self.loop_id)
         if len(events) < self.length:
             raise JournalCorrupt(
@@ -142,18 +148,37 @@ class Ledger:
             while through < min(len(theirs), len(mine)) and theirs[through] == mine[through]:
                 through += 1
             theirs, mine = theirs[through:], mine[through:]
-        if any(isinstance(event, Resumed) for event in theirs):
-            raise LoopTakenOver(
-                f"another driver has resumed loop {self.loop_id!r}; this one has stopped",
-                loop_id=self.loop_id,
-            )
+        self._check_ours(theirs)
         if len(events) == self.length and not unwritten:
             return
         self.state = fold(events, f"loop {self.loop_id}")
         self.length = len(events)
         self.pending = []
+        self.theirs_folded()
         for event in mine:
             self.take(event)
+
+    async def _go_on_reading(self) -> None:
+        """Take in what was appended since, where the state is that of the journal as it was."""
+        theirs = await self.journal.read(self.loop_id, self.length)
+        self._check_ours(theirs)
+        for number, event in enumerate(theirs, self.length):
+            if not take(self.state, event):
+                raise JournalCorrupt(
+                    f"loop {self.loop_id!r}: event {number}, {type(event).__name__}, does not fit",
+                    loop_id=self.loop_id,
+                    number=number,
+                )
+        self.length += len(theirs)
+        if theirs:
+            self.theirs_folded()
+
+    def _check_ours(self, theirs: list[Event]) -> None:
+        if any(isinstance(event, Resumed) for event in theirs):
+            raise LoopTakenOver(
+                f"another driver has resumed loop {self.loop_id!r}; this one has stopped",
+                loop_id=self.loop_id,
+            )
 
     async def _until_free(self) -> None:
         if self._free is None:

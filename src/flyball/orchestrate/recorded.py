@@ -40,9 +40,7 @@ async def send_signal(journal: Journal, loop_id: str, signal: Signal, clock: Clo
     """
     while True:
         events, state = await load(journal, loop_id)
-        now = clock.now()
-        retry = signal.type is SignalType.RETRY
-        event = Reopened(now, signal.by) if retry else SignalReceived(now, signal)
+        event = signal_event(signal, clock.now())
         if not accepts(state, event):
             return False
         try:
@@ -50,6 +48,11 @@ async def send_signal(journal: Journal, loop_id: str, signal: Signal, clock: Clo
         except JournalConflict:
             continue
         return True
+
+
+def signal_event(signal: Signal, at: float) -> SignalReceived | Reopened:
+    """What is recorded of a signal: a retry opens the loop again."""
+    return Reopened(at, signal.by) if signal.type is SignalType.RETRY else SignalReceived(at, signal)
 
 
 async def pending_approvals(journal: Journal, loop_id: str) -> tuple[ToolCall, ...]:

@@ -16,7 +16,7 @@ from flyball.runtime.nats.deliveries import Delivery, Post, Postman, Work
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.subjects import forward_subject
 from flyball.runtime.nats.workers.agents import Agents
-from flyball.runtime.nats.workers.loop import LoopWorker
+from flyball.runtime.nats.workers.loop import LoopWorker, Near
 from flyball.runtime.nats.workers.model import ModelWorker
 from flyball.runtime.nats.workers.tools import ToolsWorker
 
@@ -36,8 +36,11 @@ class Crew:
         *,
         deps: Any = None,
         hold: float = 30.0,
+        nearby: bool = True,
     ) -> None:
         """Nothing happens yet. `hold`: seconds after which a dead worker's work is given to another.
+
+        `nearby`: what this process can do for its own loops does not go over the wire.
 
         Raises:
             UserError: there is no such kind of worker, or two agents have one name.
@@ -49,12 +52,13 @@ class Crew:
         self._bus = bus = Bus(journal.connection, journal.layout.replicas)
         self._agents = known = Agents(agents, deps)
         self._hold = hold
-        made = {
-            "loop": lambda: LoopWorker(bus, journal, known, hold=hold),
-            "model": lambda: ModelWorker(bus, known, hold=hold),
-            "tools": lambda: ToolsWorker(bus, known, hold=hold),
-        }
-        self._workers: list[Worker] = [made[kind]() for kind in serve]
+        near = Near(
+            ModelWorker(bus, known, hold=hold) if "model" in serve else None,
+            ToolsWorker(bus, known, hold=hold) if "tools" in serve else None,
+        )
+        self._workers: list[Worker] = [one for one in (near.model, near.tools) if one is not None]
+        if "loop" in serve:
+            self._workers.append(LoopWorker(bus, journal, known, near=near if nearby else Near(), hold=hold))
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:

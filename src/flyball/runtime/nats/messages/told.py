@@ -10,7 +10,6 @@ from flyball.core.errors import FlyballError, InvalidMessage
 from flyball.core.events import (
     ModelAnswered,
     ModelFailed,
-    SignalReceived,
     Started,
     TimePassed,
     ToolReturned,
@@ -30,6 +29,7 @@ from flyball.orchestrate.commands import Report
 from flyball.orchestrate.machine import start
 from flyball.orchestrate.performers import model_answered, model_failed
 from flyball.orchestrate.projections.task_facts import role_of
+from flyball.orchestrate.recorded import signal_event
 from flyball.orchestrate.task_loops import task_of
 from flyball.runtime.nats.messages.frame import not_for, own, read_exact, read_payload, write
 
@@ -97,7 +97,7 @@ def _from_others(envelope: Envelope, place: str) -> Told:
     if isinstance(payload, TaskMessage):
         return payload
     if isinstance(payload, UserSignal | SignalMessage):
-        return Report(payload.loop_id, SignalReceived(payload.timestamp or at, payload.signal))
+        return Report(payload.loop_id, signal_event(payload.signal, payload.timestamp or at))
     if isinstance(payload, AgentResponse):
         return _answered(payload, at, place)
     if isinstance(payload, ToolResult):

@@ -42,6 +42,11 @@ class Agents:
         """The names of the tools that they have."""
         return sorted({name for bindings in self._bindings.values() for name in bindings.tools})
 
+    def has_tool(self, agent: str, name: str) -> bool:
+        """Whether an agent's own tool is here."""
+        own = self._bindings.get(agent)
+        return own is not None and name in own.tools
+
     def get(self, name: str) -> Bindings:
         """One agent's bindings.
 
@@ -87,11 +92,7 @@ class Agents:
         return engine
 
     def tool(self, agent: str, name: str) -> tuple[Tool | None, Any]:
-        """A tool of an agent's, with its dependencies; of any other here, where that agent is not.
-
-        Raises:
-            UnknownAgent: neither is here.
-        """
+        """A tool of an agent's, with its dependencies; another agent's of this name, where it has none."""
         own = self._bindings.get(agent)
         if own is not None and name in own.tools:
             return own.tools[name], own.deps

@@ -1,22 +1,33 @@
-"""The loop worker: folds what comes into journals, and asks the others for what is owed."""
+"""The loop worker: folds what comes into journals, and has done what is owed then.
+
+What its own process can do (it makes model calls too, or has the tool) it does itself, and goes on; the rest
+goes over the wire. Nothing is lost by that: the message that led there is held until all of it is done or
+asked for, and is given to another worker if this one dies.
+
+Who appends an event sees to what is owed from then on, and nobody else: so a signal that comes while a model
+call is under way does not lead to a second one. A message that was given out before leads to all that is
+owed, because nobody knows what became of it the first time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 
+from msgspec import Struct
+
 from flyball.core.effects import Effect, Execute, Infer, Wait
 from flyball.core.errors import JournalConflict
-from flyball.core.events import Event, SignalReceived, Started, ToolReturned
+from flyball.core.events import Event, Reopened, SignalReceived, Started, ToolReturned
 from flyball.core.forms.semstreams import TaskMessage
-from flyball.core.messages import ToolResult
+from flyball.core.messages import Role, ToolResult
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.commands import Report, execute_command, infer_command
+from flyball.orchestrate.commands import Command, InferCommand, Report, execute_command, infer_command
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.keeping import Keeper
-from flyball.orchestrate.machine import fold
-from flyball.orchestrate.recorded import send_signal
+from flyball.orchestrate.machine import fold, owed, take
+from flyball.orchestrate.recorded import load, signal_event
 from flyball.orchestrate.state import State
 from flyball.orchestrate.task_loops import loop_of_task, task_started
 from flyball.runtime.nats import subjects
@@ -26,7 +37,9 @@ from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.told import Returned, read_told
 from flyball.runtime.nats.messages.work import write_call, write_request
 from flyball.runtime.nats.workers.agents import Agents
-from flyball.runtime.nats.workers.stopping import tell
+from flyball.runtime.nats.workers.model import ModelWorker
+from flyball.runtime.nats.workers.stopping import LetGo, tell
+from flyball.runtime.nats.workers.tools import ToolsWorker
 from flyball.runtime.nats.workers.turns import Turns
 
 _KEPT = 2_000
@@ -35,51 +48,140 @@ REPLY = "Flyball-Reply"
 """The header of a signal whose sender waits to hear whether it was taken."""
 
 
+class Near(Struct, frozen=True):
+    """The workers of the same process: what they have room for need not travel."""
+
+    model: ModelWorker | None = None
+    tools: ToolsWorker | None = None
+
+    def takes(self, command: Command) -> bool:
+        """Whether a command can be carried out here, now."""
+        if isinstance(command, InferCommand):
+            return self.model is not None and self.model.is_free
+        return self.tools is not None and self.tools.has_room_for(command)
+
+    async def perform(self, command: Command) -> Report | None:
+        """Carry it out; None if nobody waits for it any more."""
+        try:
+            if isinstance(command, InferCommand):
+                assert self.model is not None
+                return Report(command.loop_id, await self.model.perform(command))
+            assert self.tools is not None
+            return Report(command.loop_id, await self.tools.perform(command))
+        except LetGo:
+            return None
+
+
 class LoopWorker:
     """Keeps loops. Any number of them may: who writes first wins, and the other looks again."""
 
     kind = "loop"
 
-    def __init__(self, bus: Bus, journal: NatsJournal, agents: Agents, *, hold: float = 30.0) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        journal: NatsJournal,
+        agents: Agents,
+        *,
+        near: Near = Near(),  # noqa: B008 - frozen
+        hold: float = 30.0,
+    ) -> None:
         self._bus = bus
         self._journal = journal
         self._agents = agents
+        self._near = near
         self._keepers: OrderedDict[str, Keeper] = OrderedDict()
         self._turns = Turns()
         wanted = (*subjects.TASKS, *subjects.REPORTS, *subjects.SIGNALS)
         self.posts = [Post(AGENT, "loop", wanted, room=256, hold=hold)]
 
     async def work(self, delivery: Delivery) -> None:
-        """Take in what a message says."""
+        """Take in what a message says, and go on with its loop as far as that leads here."""
         told = read_told(await self._bus.opened(delivery), delivery.subject)
         if isinstance(told, TaskMessage):
             told = await self._wanted(told)
-        event = told.result if isinstance(told, Returned) else told.event
-        if isinstance(event, SignalReceived):
-            # Out of turn: it may concern what is being done just now for another message of the loop.
-            taken = await send_signal(self._journal, told.loop_id, event.signal, SYSTEM_CLOCK)
-            if reply := delivery.headers.get(REPLY):
-                await self._bus.connection.publish(reply, b"1" if taken else b"0")
-        async with self._turns.turn(told.loop_id):
-            await self._go_on(told.loop_id, told)
+        fresh: set[str] | None = None
+        if isinstance(told, Report) and isinstance(told.event, SignalReceived | Reopened):
+            fresh = await self._signalled(told, delivery)
+        commands = await self._turn(told, again=delivery.again, fresh=fresh)
+        # One command leads to one report, mostly: that is a plain loop.
+        while len(commands) == 1:
+            report = await self._near.perform(commands[0])
+            commands = [] if report is None else await self._turn(report)
+        if commands:
+            await self._side_by_side(commands)
 
-    async def _go_on(self, loop_id: str, told: Report | Returned) -> None:
-        """Fold what a loop was told, and go on with it as far as that leads."""
+    async def _side_by_side(self, commands: list[Command]) -> None:
+        """Carry out commands, and those that they lead to."""
+        doing = {asyncio.ensure_future(self._near.perform(command)) for command in commands}
         try:
-            if isinstance(told, Report) and isinstance(told.event, Started):
-                await self._begin(told.event)
-            keeper = await self._keeper(loop_id)
-            if not _take(keeper, told):
-                # It came twice, or another worker is ahead of what is known here.
-                await keeper.catch_up()
-                _take(keeper, told)
-            await keeper.pump()
-        except BaseException:
-            # What it has in mind and what is recorded may differ: the next one reads.
-            self._keepers.pop(loop_id, None)
-            raise
-        if keeper.state.at == "done":
-            self._keepers.pop(loop_id, None)
+            while doing:
+                done, doing = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    report = task.result()
+                    if report is not None:
+                        more = await self._turn(report)
+                        doing |= {asyncio.ensure_future(self._near.perform(command)) for command in more}
+        finally:
+            for task in doing:
+                task.cancel()
+            if doing:
+                await asyncio.wait(doing)
+
+    async def _turn(
+        self, told: Report | Returned, *, again: bool = False, fresh: set[str] | None = None
+    ) -> list[Command]:
+        """Fold what a loop was told, and go on as far as that leads; gives what is to be done here then.
+
+        `again`: whatever is owed is asked for, and not only what this leads to; and over the wire, where what
+        was asked for before is known. `fresh`: what is owed by what was appended for this message already.
+        """
+        loop_id = told.loop_id
+        async with self._turns.turn(loop_id):
+            try:
+                begun = False
+                if isinstance(told, Report) and isinstance(told.event, Started):
+                    begun = await self._begin(told.event)
+                keeper = await self._keeper(loop_id)
+                if again or begun:
+                    keeper.ask_again()
+                if not _take(keeper, told):
+                    # It came twice, or another worker is ahead of what is known here.
+                    await keeper.catch_up()
+                    _take(keeper, told)
+                if fresh is not None:
+                    await keeper.catch_up()
+                    keeper.ask_again(fresh)
+                effects = await keeper.pump()
+                commands = await self._ask(keeper.state, effects, Near() if again else self._near)
+            except BaseException:
+                # What it has in mind and what is recorded may differ: the next one reads.
+                self._keepers.pop(loop_id, None)
+                raise
+            if keeper.state.at == "done":
+                self._keepers.pop(loop_id, None)
+            return commands
+
+    async def _signalled(self, told: Report, delivery: Delivery) -> set[str]:
+        """Append a signal; gives what is owed by that.
+
+        Out of turn: it may concern what is being done just now for another message of the loop.
+        """
+        event = told.event
+        while True:
+            events, state = await load(self._journal, told.loop_id)
+            self._agents.get(state.spec.agent)
+            before = {effect.id for effect in owed(state)}
+            taken = take(state, event)
+            try:
+                if taken:
+                    await self._journal.append(told.loop_id, (event,), len(events))
+            except JournalConflict:
+                continue
+            break
+        if reply := delivery.headers.get(REPLY):
+            await self._bus.connection.publish(reply, b"1" if taken else b"0")
+        return {effect.id for effect in owed(state)} - before
 
     async def _wanted(self, task: TaskMessage) -> Report:
         """What a task of somebody else's asks for: a new loop, or something for one that is there.
@@ -94,21 +196,24 @@ class LoopWorker:
         state = fold(events, f"loop {task.loop_id}")
         if state.at not in OVER:
             said = Signal(SignalType.FEEDBACK, f"{task.task_id}/task", task.user_id, task.prompt)
-            return Report(task.loop_id, SignalReceived(now, said))
+            return Report(task.loop_id, signal_event(said, now))
         spec = self._agents.get(state.spec.agent).spec
-        history = [message for message in state.history if message.role != "system"]
+        history = [message for message in state.history if message.role is not Role.SYSTEM]
         return Report(task.task_id, task_started(task, spec, now, loop_id=task.task_id, history=history))
 
-    async def _begin(self, started: Started) -> None:
+    async def _begin(self, started: Started) -> bool:
+        """Begin a loop, unless it is there; whether it was begun now."""
+        self._agents.get(started.spec.agent)
         try:
             await self._journal.append(started.loop_id, (started,), 0)
         except JournalConflict:
-            return  # it came twice, or the id is taken: who asked for it finds out which
+            return False  # it came twice, or the id is taken: who asked for it finds out which
+        return True
 
     async def _keeper(self, loop_id: str) -> Keeper:
         keeper = self._keepers.get(loop_id)
         if keeper is None:
-            keeper = await Keeper.of(self._agents.get, self._journal, loop_id, self._send)
+            keeper = await Keeper.of(self._agents.get, self._journal, loop_id)
             self._keepers[loop_id] = keeper
             if len(self._keepers) > _KEPT:
                 self._keepers.popitem(last=False)
@@ -118,25 +223,35 @@ class LoopWorker:
                 await keeper.catch_up()
         return keeper
 
-    async def _send(self, state: State, effects: list[Effect]) -> None:
-        """Ask for what is owed, and let those go who work on anything else."""
+    async def _ask(self, state: State, effects: list[Effect], near: Near) -> list[Command]:
+        """Ask others for what is owed, and let go who works on anything else; gives what is done here."""
         parts = self._agents.get(state.spec.agent).parts_for(state.spec)
         loop_id = state.loop_id
+        here: list[Command] = []
         sending: list[tuple[str, bytes, str]] = []
         for effect in effects:
             if isinstance(effect, Infer):
-                request = write_request(infer_command(state, effect, parts))
-                sending.append((subjects.request_subject(loop_id), request, effect.id))
+                request = infer_command(state, effect, parts)
+                if near.takes(request):
+                    here.append(request)
+                else:
+                    sending.append((subjects.request_subject(loop_id), write_request(request), effect.id))
             elif isinstance(effect, Execute):
-                command = execute_command(state, effect)
-                sending.append((subjects.execute_subject(command.call.name), write_call(command), effect.id))
+                call = execute_command(state, effect)
+                if near.takes(call):
+                    here.append(call)
+                else:
+                    where = subjects.execute_subject(call.call.name)
+                    sending.append((where, write_call(call), effect.id))
             elif isinstance(effect, Wait) and effect.until is not None:
                 await self._bus.remind(loop_id, effect.id, effect.until)
-        await asyncio.gather(
-            *[self._bus.publish(where, data, name, loop_id=loop_id) for where, data, name in sending]
-        )
-        if not sending:
-            await tell(self._bus.connection, loop_id, [])
+        if sending:
+            await asyncio.gather(
+                *[self._bus.publish(where, data, name, loop_id=loop_id) for where, data, name in sending]
+            )
+        elif not here:
+            await tell(self._bus.connection, loop_id, [effect.id for effect in owed(state)])
+        return here
 
 
 def _take(keeper: Keeper, told: Report | Returned) -> bool:
@@ -144,7 +259,7 @@ def _take(keeper: Keeper, told: Report | Returned) -> bool:
     if isinstance(told, Returned):
         event: Event | None = _returned(keeper.state, told.result, told.at)
         return event is not None and keeper.take(event)
-    return isinstance(told.event, SignalReceived | Started) or keeper.take(told.event)
+    return isinstance(told.event, SignalReceived | Reopened | Started) or keeper.take(told.event)
 
 
 def _returned(state: State, result: ToolResult, at: float) -> ToolReturned | None:

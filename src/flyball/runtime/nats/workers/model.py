@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import msgspec
 
@@ -21,7 +21,7 @@ from flyball.runtime.nats.bus import AGENT, Bus
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.messages.work import read_request, write_answer
 from flyball.runtime.nats.workers.agents import Agents
-from flyball.runtime.nats.workers.stopping import Stoppable
+from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
 
 Answer = ModelAnswered | ModelFailed
 
@@ -34,34 +34,49 @@ class ModelWorker:
     def __init__(self, bus: Bus, agents: Agents, *, hold: float = 30.0, room: int = 32) -> None:
         self._bus = bus
         self._agents = agents
+        self._room = room
+        self._busy = 0
         self.stoppable = Stoppable(bus.connection)
         self.posts = [Post(AGENT, "model", subjects.REQUESTS, room=room, hold=hold)]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there is room for one more call."""
+        return self._busy < self._room
 
     async def work(self, delivery: Delivery) -> None:
         """Make the call that a message asks for."""
         command, ours = read_request(await self._bus.opened(delivery), delivery.subject)
+        with suppress(LetGo):
+            await self._report(command, await self.perform(command), ours=ours)
+
+    async def perform(self, command: InferCommand) -> Answer:
+        """Make a call.
+
+        Raises:
+            UnknownAgent: its agent is not here.
+            LetGo: nobody waits for it any more.
+        """
+        now = SYSTEM_CLOCK.now
         try:
             engine = self._agents.engine(command.agent, command.role, command.model)
         except UnknownAgent:
             raise
         except FlyballError as error:
             # There is no such model here: that is what became of the call.
-            now = SYSTEM_CLOCK.now()
-            await self._report(command, performers.model_failed(error, command.turn, now, now), ours=ours)
-            return
-        if await self.stoppable.run(command.loop_id, command.id, self._answer(command, engine, ours=ours)):
-            return
-        # The engine cancelled the task that it ran in: that is what became of the call.
-        now = SYSTEM_CLOCK.now()
-        failed = performers.model_failed(asyncio.CancelledError(), command.turn, now, now)
-        await self._report(command, failed, ours=ours)
+            return performers.model_failed(error, command.turn, now(), now())
+        self._busy += 1
+        try:
+            return await self.stoppable.run(command.loop_id, command.id, self._infer(command, engine))
+        except CancelledItself:
+            return performers.model_failed(asyncio.CancelledError(), command.turn, now(), now())
+        finally:
+            self._busy -= 1
 
-    async def _answer(self, command: InferCommand, engine: Engine, *, ours: bool) -> None:
+    async def _infer(self, command: InferCommand, engine: Engine) -> Answer:
         if command.loop_id and await self._bus.connection.is_heard(subjects.deltas_subject(command.loop_id)):
-            event = await self._in_pieces(command, engine)
-        else:
-            event = await performers.infer(engine, command.request, command.turn, SYSTEM_CLOCK.now)
-        await self._report(command, event, ours=ours)
+            return await self._in_pieces(command, engine)
+        return await performers.infer(engine, command.request, command.turn, SYSTEM_CLOCK.now)
 
     async def _report(self, command: InferCommand, event: Answer, *, ours: bool) -> None:
         await self._bus.publish(

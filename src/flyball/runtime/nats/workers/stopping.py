@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -17,12 +17,21 @@ from flyball.runtime.nats.naming import token
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
+T = TypeVar("T")
 _ALL = "fly.x.*"
 
 
 async def tell(connection: Connection, loop_id: str, owed: Iterable[str]) -> None:
     """Say which effects of a loop are still owed."""
     await connection.publish(f"fly.x.{token(loop_id)}", msgspec.json.encode(list(owed)))
+
+
+class LetGo(Exception):  # noqa: N818 - what happened, and no error of anybody's
+    """Nobody waits for the work any more."""
+
+
+class CancelledItself(Exception):  # noqa: N818 - what happened, and no error of ours
+    """The work cancelled the task that it ran in."""
 
 
 class Stoppable:
@@ -37,20 +46,24 @@ class Stoppable:
         """Hear what is owed no longer, until the connection is closed."""
         await self._connection.subscribe(_ALL, self._heard)
 
-    async def run(self, loop_id: str, effect: str, work: Coroutine[Any, Any, None]) -> bool:
-        """Work on an effect, unless it is told that it is owed no longer: then this returns early.
+    async def run(self, loop_id: str, effect: str, work: Coroutine[Any, Any, T]) -> T:
+        """Work on an effect, unless it is told that it is owed no longer.
 
-        False if the work was cancelled, and not by us: then nobody knows of it yet.
+        Raises:
+            LetGo: it was told so.
+            CancelledItself: the work was cancelled, and not by us: then nobody knows of it yet.
         """
         task = asyncio.ensure_future(work)
-        tasks = self._working.setdefault(token(loop_id), {})
+        name = token(loop_id) if loop_id else ""
+        tasks = self._working.setdefault(name, {})
         tasks[effect] = task
         try:
             await asyncio.wait([task])
             if not task.cancelled():
-                task.result()
-                return True
-            return task in self._told
+                return task.result()
+            if task in self._told:
+                raise LetGo
+            raise CancelledItself
         finally:
             if not task.done():
                 task.cancel()
@@ -59,7 +72,7 @@ class Stoppable:
             if tasks.get(effect) is task:
                 del tasks[effect]
             if not tasks:
-                self._working.pop(token(loop_id), None)
+                self._working.pop(name, None)
 
     async def _heard(self, message: Msg) -> None:
         tasks = self._working.get(message.subject.rpartition(".")[2])

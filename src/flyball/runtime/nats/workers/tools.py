@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from flyball.core.events import ToolReturned
 from flyball.core.tools import Safety
 from flyball.orchestrate import performers
@@ -14,7 +16,7 @@ from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.messages.work import read_call, write_result
 from flyball.runtime.nats.naming import token
 from flyball.runtime.nats.workers.agents import Agents
-from flyball.runtime.nats.workers.stopping import Stoppable
+from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
 
 
 class ToolsWorker:
@@ -25,11 +27,17 @@ class ToolsWorker:
     def __init__(self, bus: Bus, agents: Agents, *, hold: float = 30.0, room: int = 64) -> None:
         self._bus = bus
         self._agents = agents
+        self._room = room
+        self._busy = 0
         self.stoppable = Stoppable(bus.connection)
         self.posts = [
             Post(AGENT, f"tool-{token(name)}", (subjects.execute_subject(name),), room=room, hold=hold)
             for name in agents.tools()
         ]
+
+    def has_room_for(self, command: ExecuteCommand) -> bool:
+        """Whether the very tool is here, and there is room for one more call."""
+        return self._busy < self._room and self._agents.has_tool(command.agent, command.call.name)
 
     async def work(self, delivery: Delivery) -> None:
         """Run the call that a message asks for."""
@@ -38,24 +46,33 @@ class ToolsWorker:
         # Where the very agent is, a tool of this name may be another one.
         if elsewhere and await self._bus.forward(self.kind, command.agent, delivery):
             return
-        if await self.stoppable.run(command.loop_id, command.id, self._execute(command, ours=ours)):
-            return
-        # The tool cancelled the task that it ran in: that is what became of the call.
-        now = SYSTEM_CLOCK.now()
-        cancelled = performers.call_cancelled(command.call, command.turn, command.index, now)
-        await self._report(command, cancelled, ours=ours)
+        with suppress(LetGo):
+            await self._report(command, await self.perform(command, ours=ours), ours=ours)
 
-    async def _execute(self, command: ExecuteCommand, *, ours: bool) -> None:
+    async def perform(self, command: ExecuteCommand, *, ours: bool = True) -> ToolReturned:
+        """Run a call.
+
+        Raises:
+            LetGo: nobody waits for it any more.
+        """
+        self._busy += 1
+        try:
+            return await self.stoppable.run(command.loop_id, command.id, self._execute(command, ours=ours))
+        except CancelledItself:
+            now = SYSTEM_CLOCK.now()
+            return performers.call_cancelled(command.call, command.turn, command.index, now)
+        finally:
+            self._busy -= 1
+
+    async def _execute(self, command: ExecuteCommand, *, ours: bool) -> ToolReturned:
         now = SYSTEM_CLOCK.now
         tool, deps = self._agents.tool(command.agent, command.call.name)
         once = command.once or (not ours and tool is not None and tool.spec.safety is Safety.AT_MOST_ONCE)
         if once and not await self._bus.claim(command.id):
-            event = ToolReturned(now(), command.turn, command.index, interrupted(command.call))
-        else:
-            event = await performers.call_tool(
-                tool, command.call, command.turn, command.index, deps, command.facts, now
-            )
-        await self._report(command, event, ours=ours)
+            return ToolReturned(now(), command.turn, command.index, interrupted(command.call))
+        return await performers.call_tool(
+            tool, command.call, command.turn, command.index, deps, command.facts, now
+        )
 
     async def _report(self, command: ExecuteCommand, event: ToolReturned, *, ours: bool) -> None:
         await self._bus.publish(
