@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
-_EAR, _FLUSH = 0.05, 1
+_EAR = 0.05
+_NOWHERE = "fly.nowhere"
 _ATTEMPT = 5.0
 """Seconds after which one attempt is given up and made again."""
 
@@ -133,7 +134,16 @@ class Connection:
         Raises:
             JournalUnreachable: it does not answer.
         """
-        await self.patiently(lambda: self._client.flush(timeout=_FLUSH))
+        # Not the client's own flush: one that is broken off, or out of time, ends its reading for good.
+        # A question that nobody serves is answered by the server itself, after all that came before it.
+        await self.patiently(self._turned_back)
+
+    async def _turned_back(self) -> None:
+        try:
+            await self._asker.ask(_NOWHERE, b"", None, _ATTEMPT)
+        except Unanswered as why:
+            if why.args[0] != NOBODY:
+                raise
 
     async def request(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> Msg:
         """Ask, and ask again until there is an answer.
