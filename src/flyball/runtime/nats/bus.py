@@ -22,9 +22,9 @@ from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.dead import DEAD
 from flyball.runtime.nats.deliveries import AGAIN, FROM, LOOP, Delivery
 from flyball.runtime.nats.entry import BLOB
-from flyball.runtime.nats.layout import WIRE_BLOBS, make
+from flyball.runtime.nats.layout import WIRE_BLOBS, make, make_bucket
 from flyball.runtime.nats.messages.told import write_time
-from flyball.runtime.nats.naming import token
+from flyball.runtime.nats.naming import bucket_key, token
 from flyball.runtime.nats.stored import WRONG_LAST, Stored
 from flyball.runtime.nats.subjects import AGENT_SUBJECTS, DEAD_SUBJECTS, forward_subject
 
@@ -53,7 +53,7 @@ class Bus:
         Raises:
             UserError: the server does not make it; the message says why.
         """
-        from nats.js.api import KeyValueConfig, StorageType, StreamConfig
+        from nats.js.api import StorageType, StreamConfig
 
         shared: dict[str, Any] = {"storage": StorageType.FILE, "num_replicas": self._replicas}
         for config in (
@@ -69,8 +69,7 @@ class Bus:
             StreamConfig(DEAD, subjects=[DEAD_SUBJECTS], allow_direct=True, **shared),
         ):
             await make(self.connection, config.name or "", partial(self.connection.js.add_stream, config))
-        claims = KeyValueConfig(CLAIMS, ttl=_KEPT, storage=StorageType.FILE, replicas=self._replicas)
-        await make(self.connection, CLAIMS, partial(self.connection.js.create_key_value, claims))
+        await make_bucket(self.connection, CLAIMS, self._replicas, _KEPT)
         self._claims = await self.connection.patiently(lambda: self.connection.js.key_value(CLAIMS))
 
     async def publish(
@@ -156,7 +155,7 @@ class Bus:
         """Take something that only one may have; whether this is the first who asks."""
         from nats.js.errors import KeyWrongLastSequenceError
 
-        key, mine = token(name), new_id().encode()
+        key, mine = bucket_key(name), new_id().encode()
         try:
             await self.connection.patiently(lambda: self._claims.create(key, mine))
         except KeyWrongLastSequenceError:

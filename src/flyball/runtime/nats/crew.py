@@ -18,6 +18,7 @@ from flyball.runtime.nats.subjects import forward_subject
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.loop import LoopWorker, Near
 from flyball.runtime.nats.workers.model import ModelWorker
+from flyball.runtime.nats.workers.projector import Projector
 from flyball.runtime.nats.workers.tools import ToolsWorker
 
 Kind: TypeAlias = Literal["loop", "model", "tools"]
@@ -56,9 +57,11 @@ class Crew:
             ModelWorker(bus, known, hold=hold) if "model" in serve else None,
             ToolsWorker(bus, known, hold=hold) if "tools" in serve else None,
         )
+        self._projector: Projector | None = None
         self._workers: list[Worker] = [one for one in (near.model, near.tools) if one is not None]
         if "loop" in serve:
             self._workers.append(LoopWorker(bus, journal, known, near=near if nearby else Near(), hold=hold))
+            self._projector = Projector(bus, journal, hold=hold)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -67,11 +70,16 @@ class Crew:
             if not isinstance(worker, LoopWorker):
                 await worker.stoppable.listen()
             for post in (*worker.posts, *self._forwarded_to(worker)):
-                postman = Postman(
-                    self._journal.connection, post, self._routed(worker), partial(put_aside, self._bus)
-                )
-                self._tasks.append(asyncio.create_task(postman.run(), name=f"flyball {post.name}"))
+                self._hire(post, self._routed(worker))
+        if self._projector is not None:
+            await self._projector.set_up()
+            for post in self._projector.posts:
+                self._hire(post, self._projector.work)
         return self
+
+    def _hire(self, post: Post, work: Work) -> None:
+        postman = Postman(self._journal.connection, post, work, partial(put_aside, self._bus))
+        self._tasks.append(asyncio.create_task(postman.run(), name=f"flyball {post.name}"))
 
     def _forwarded_to(self, worker: Worker) -> list[Post]:
         """The posts of what others had not the agent for."""

@@ -201,6 +201,10 @@ class NatsJournal:
                 begun.append((header(message, "Nats-Time-Stamp"), decode_entry(data, place).loop_id))
         return [loop_id for _, loop_id in sorted(begun, key=lambda one: _nanoseconds(one[0]), reverse=True)]
 
+    async def blob(self, name: str, place: str) -> bytes:
+        """An entry that was too large for a message; raises as `read` does."""
+        return await self._blobs.get(name, place)
+
     async def _entry(self, message: Msg) -> tuple[bytes, str]:
         """A message's entry, from wherever it is, and its place."""
         place = f"{header(message, 'Nats-Stream')} {header(message, 'Nats-Sequence')}"

@@ -95,6 +95,14 @@ async def make(connection: Connection, name: str, do: Callable[[], Any]) -> None
             ) from error
 
 
+async def make_bucket(connection: Connection, name: str, replicas: int, ttl: float | None = None) -> None:
+    """Make a key-value bucket, unless it is there; raises as `make` does."""
+    from nats.js.api import KeyValueConfig, StorageType
+
+    config = KeyValueConfig(name, ttl=ttl, storage=StorageType.FILE, replicas=replicas)
+    await make(connection, name, partial(connection.js.create_key_value, config))
+
+
 def _journal(number: int, layout: Layout) -> Any:
     from nats.js.api import DiscardPolicy, RePublish, RetentionPolicy, StorageType, StreamConfig
 

@@ -40,6 +40,11 @@ def token(name: str) -> str:
     return mark + urlsafe_b64encode(data).decode().rstrip("=")
 
 
+def bucket_key(name: str) -> str:
+    """An id as a key of a bucket: its token, in the letters that a key may have."""
+    return token(name).replace("~", "==")
+
+
 def partition(name: str, partitions: int) -> int:
     """The partition that a token belongs to: the same for everybody, for as long as their number stays."""
     return crc32(name.encode()) % partitions

@@ -1,0 +1,191 @@
+"""The projector: keeps what others look at in step with the journals, off the loops' own way.
+
+    AGENT_LOOPS          <loop>            the loop, as a LoopEntity
+                         COMPLETE_<loop>   how it ended
+    AGENT_TRAJECTORIES   <loop>            its steps; too many of them are kept in AGENT_TRAJECTORIES_LARGE
+    agent.created|complete|failed|cancelled.<loop>  is published when it happens
+
+It reads the journals' own streams, as one more consumer, and acknowledges what it has written down; so
+nothing is left out, whatever dies. Changes of a loop that come close together are written once. All of it can
+be made again from the journals, and nothing rests on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+
+from flyball.core.errors import JournalFailure, JournalUnreachable
+from flyball.core.events import Event
+from flyball.core.forms.semstreams import AnyPayload, LoopEntity
+from flyball.orchestrate.machine import fold
+from flyball.orchestrate.projections import LoopEnded, loop_created, loop_ended, loop_entity, trajectory
+from flyball.runtime.nats.blobs import Blobs
+from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.entry import BLOB, LENGTH, decode_entry
+from flyball.runtime.nats.fetching import Tail, tail
+from flyball.runtime.nats.journal import NatsJournal
+from flyball.runtime.nats.layout import make_bucket
+from flyball.runtime.nats.messages.frame import write
+from flyball.runtime.nats.naming import BEGIN, bucket_key, journal_stream, journal_subjects
+from flyball.runtime.nats.stored import WRONG_LAST, Stored
+from flyball.runtime.nats.subjects import event_subject
+
+PayloadT = TypeVar("PayloadT", bound=LoopEntity | LoopEnded)
+LOOPS, TRAJECTORIES = "AGENT_LOOPS", "AGENT_TRAJECTORIES"
+LARGE = "AGENT_TRAJECTORIES_LARGE"
+"""The object store for trajectories that are too large for a message."""
+_ROOM = 16_384
+"""Bytes of a message that are left to its envelope, its headers and its subject."""
+_LONGEST_RESULT = 65_536
+_KNOWN = 10_000
+
+
+class Projector:
+    """Writes down what the journals tell. Any number of them may: none undoes what a later one wrote."""
+
+    kind = "projector"
+
+    def __init__(self, bus: Bus, journal: NatsJournal, *, hold: float = 30.0, interval: float = 0.25) -> None:
+        """`interval`: seconds within which a loop's changes are written once."""
+        self._bus = bus
+        self._journal = journal
+        self._interval = interval
+        self._large = Blobs(bus.connection, journal.layout.replicas, LARGE)
+        self._writing: dict[str, _Writing] = {}
+        self._written: OrderedDict[str, Tail] = OrderedDict()
+        """Where what was last written stands, so that it need not be asked for."""
+        self.posts = [
+            Post(journal_stream(number), "projector", (journal_subjects(number),), room=512, hold=hold)
+            for number in range(journal.partitions)
+        ]
+
+    async def set_up(self) -> None:
+        """Make the buckets, where they are missing.
+
+        Raises:
+            UserError: the server does not make one.
+        """
+        for name in (LOOPS, TRAJECTORIES):
+            await make_bucket(self._bus.connection, name, self._journal.layout.replicas)
+
+    async def work(self, delivery: Delivery) -> None:
+        """Take notice of an entry; returns when what it leads to is written."""
+        blob = delivery.headers.get(BLOB)
+        data = await self._journal.blob(blob, delivery.subject) if blob else delivery.data
+        loop_id = decode_entry(data, delivery.subject).loop_id
+        kind = delivery.subject.rpartition(".")[2]
+        writing = self._writing.get(loop_id)
+        if writing is not None:
+            writing.notice(kind)
+            await asyncio.shield(writing.done)
+            return
+        writing = self._writing[loop_id] = _Writing()
+        writing.notice(kind)
+        try:
+            await writing.soon(self._interval)
+            del self._writing[loop_id]  # what comes from here on is written the next time
+            await self._write(loop_id, begins=writing.begins)
+        except BaseException as error:
+            self._writing.pop(loop_id, None)
+            writing.failed(error)
+            raise
+        writing.done.set_result(None)
+
+    async def _write(self, loop_id: str, *, begins: bool) -> None:
+        events = await self._journal.read(loop_id)
+        state, entity, length = fold(events, f"loop {loop_id}"), loop_entity(events), len(events)
+        key, limit = bucket_key(loop_id), self._bus.connection.max_payload - _ROOM
+        writes = [self._put(f"$KV.{LOOPS}.{key}", _told(entity, limit)[1], length)]
+        ended = loop_ended(state, entity.completed_at or state.started_at) if state.at == "done" else None
+        if ended is not None:
+            ended, data = _told(ended, limit)
+            writes.append(self._put(f"$KV.{LOOPS}.COMPLETE_{key}", data, length))
+            writes.append(self._keep_trajectory(key, events))
+        await asyncio.gather(*writes)
+        # Told when it is written: who hears of it finds it there.
+        if begins:
+            await self._tell("created", loop_id, loop_created(state), f"{loop_id}/created")
+        if ended is not None:
+            await self._tell(entity.state, loop_id, ended, f"{loop_id}/{state.attempt}/ended")
+
+    async def _tell(self, what: str, loop_id: str, payload: AnyPayload, name: str) -> None:
+        await self._bus.publish(event_subject(what, loop_id), write(payload, name), name, loop_id=loop_id)
+
+    async def _keep_trajectory(self, key: str, events: list[Event]) -> None:
+        """Write a loop's way; in full, and where that is too large, what is left of it without its steps."""
+        whole = trajectory(events, "full")
+        data = whole.marshal_json()
+        if len(data) + _ROOM > self._bus.connection.max_payload:
+            where = {"bucket": LARGE, "name": await self._large.put(data)}
+            data = msgspec.structs.replace(
+                whole, steps=(), extra={"flyball": {"object": where}}
+            ).marshal_json()
+        await self._put(f"$KV.{TRAJECTORIES}.{key}", data, len(events))
+
+    async def _put(self, subject: str, data: bytes, length: int) -> None:
+        """Write what a journal of this length tells, unless what is there tells more."""
+        connection, stream = self._bus.connection, f"KV_{subject.split('.', 2)[1]}"
+        known = self._written.get(subject)
+        while True:
+            if known is None:
+                known = await tail(connection, stream, subject)
+            if known.length >= length:
+                return
+            headers = {"Nats-Expected-Last-Subject-Sequence": str(known.sequence), LENGTH: str(length)}
+            answer = msgspec.json.decode((await connection.request(subject, data, headers)).data, type=Stored)
+            if answer.error is None:
+                self._written[subject] = Tail(answer.seq, length)
+                if len(self._written) > _KNOWN:
+                    self._written.popitem(last=False)
+                return
+            if answer.error.err_code != WRONG_LAST:
+                raise JournalFailure(f"NATS does not take {subject}: {answer.error.description}")
+            known = None
+
+
+class _Writing:
+    """A loop that is about to be written down, by the first who heard of it; others wait for that."""
+
+    def __init__(self) -> None:
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.begins = False
+        self._urgent = asyncio.Event()
+
+    def notice(self, kind: str) -> None:
+        """An entry of this kind has come. The end of a loop is not waited with."""
+        self.begins = self.begins or kind == BEGIN
+        if kind == "ended":
+            self._urgent.set()
+
+    async def soon(self, seconds: float) -> None:
+        """Wait for what else comes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._urgent.wait()
+
+    def failed(self, error: BaseException) -> None:
+        """It was not written: those who wait are given it again."""
+        stopped = JournalUnreachable("the projector was stopped")
+        self.done.set_exception(error if isinstance(error, Exception) else stopped)
+        self.done.exception()  # there may be nobody who waits
+
+
+def _told(payload: PayloadT, limit: int) -> tuple[PayloadT, bytes]:
+    """A payload with its bytes; a result that is too large for a message is cut, and said to be."""
+    data = payload.marshal_json()
+    if len(data) <= limit:
+        return payload, data
+    result = getattr(payload, "result", "")[:_LONGEST_RESULT]
+    changed: dict[str, Any] = {"extra": {"flyball": {"truncated": True}}}
+    if isinstance(payload, LoopEntity):
+        changed["pending_tool_results"] = None
+    if result:
+        changed["result"] = result
+    cut = msgspec.structs.replace(payload, **changed)
+    return cut, cut.marshal_json()
