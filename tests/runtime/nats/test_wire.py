@@ -19,7 +19,7 @@ from flyball.inference.scripted import ScriptedEngine
 from flyball.runtime.nats import NatsRuntime
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
-from tests.runtime.nats.test_runtime import runtime, working  # noqa: F401 - a fixture
+from tests.runtime.nats.test_runtime import runtime, working  # noqa: F401  # pyright: ignore[reportUnusedImport] - a fixture
 
 JSON = dict[str, Any]
 NOW = "2026-03-13T12:00:00Z"
@@ -59,7 +59,7 @@ async def component(
 ) -> AsyncGenerator[list[bytes]]:
     """A component of somebody else's: consumes a subject of the stream AGENT, and publishes answers."""
     js, seen = runtime.connection.js, list[bytes]()
-    consumer = await js.pull_subscribe(subject, durable="by-hand", stream="AGENT")
+    consumer = await js.pull_subscribe(subject, durable=f"by-hand-{len(subject)}", stream="AGENT")
 
     async def work() -> None:
         while True:
@@ -145,16 +145,14 @@ async def test_our_loop_with_a_model_and_tools_of_somebody_elses(runtime: NatsRu
         result = {"call_id": asked["id"], "name": "add", "content": "three", "loop_id": asked["loop_id"]}
         return f"tool.result.{asked['id']}", envelope("tool_result", result)
 
-    async with working(runtime, agent, serve=("loop",)):
-        async with component(runtime, "agent.request.*", model) as requests:
-            js = runtime.connection.js
-            store = js.pull_subscribe("tool.execute.*", durable="tools-by-hand", stream="AGENT")
-            consumer = await store
-            await js.publish("agent.task.t2", task("t2", metadata={"customer": "c-9"}))
-            (message,) = await consumer.fetch(1, timeout=15)
-            await js.publish(*tools(message.subject, message.data))
-            await message.ack()
-            ended = opened(await heard(runtime, "agent.complete.t2"), "loop_completed")
+    js = runtime.connection.js
+    async with (
+        working(runtime, agent, serve=("loop",)),
+        component(runtime, "agent.request.*", model) as requests,
+        component(runtime, "tool.execute.*", tools),
+    ):
+        await js.publish("agent.task.t2", task("t2", metadata={"customer": "c-9"}))
+        ended = opened(await heard(runtime, "agent.complete.t2"), "loop_completed")
     assert ended["result"] == "three"
     assert (ended["tokens_in"], ended["tokens_out"]) == (14, 6)
     first = opened(requests[0], "request")
@@ -200,10 +198,12 @@ async def test_a_model_that_failed_elsewhere_fails_the_loop(runtime: NatsRuntime
         answered = {"request_id": request["request_id"], "status": "error", "error": "out of order"}
         return f"agent.response.{request['request_id']}", envelope("response", answered)
 
-    async with working(runtime, Agent(Script(), name="adder"), serve=("loop",)):
-        async with component(runtime, "agent.request.*", model):
-            await runtime.connection.js.publish("agent.task.t3", task("t3"))
-            failed = opened(await heard(runtime, "agent.failed.t3"), "loop_failed")
+    async with (
+        working(runtime, Agent(Script(), name="adder"), serve=("loop",)),
+        component(runtime, "agent.request.*", model),
+    ):
+        await runtime.connection.js.publish("agent.task.t3", task("t3"))
+        failed = opened(await heard(runtime, "agent.failed.t3"), "loop_failed")
     assert (failed["outcome"], failed["error"]) == ("failed", "out of order")
 
 
@@ -236,27 +236,25 @@ async def test_signals_by_hand(runtime: NatsRuntime, short: bool) -> None:  # no
 
 async def test_a_task_brings_its_own_tools_choice_and_context(runtime: NatsRuntime) -> None:  # noqa: F811
     agent = Agent(Script(), instructions="Be brief.", tools=[add], name="adder")
-    lookup = {
-        "name": "lookup",
-        "description": "Looks up.",
-        "parameters": {"type": "object", "properties": {}},
-    }
+    lookup: JSON = {"name": "lookup", "description": "Looks up.", "parameters": {"type": "object"}}
 
     def model(_: str, data: bytes) -> tuple[str, bytes]:
         answered = {"request_id": opened(data, "request")["request_id"], "status": "complete"}
         answered |= {"message": {"role": "assistant", "content": "ok"}}
         return f"agent.response.{answered['request_id']}", envelope("response", answered)
 
-    own = {
+    own: JSON = {
         "tools": [lookup],
         "tool_choice": {"mode": "function", "function_name": "lookup"},
         "context": {"content": "The shop is closed.", "token_count": 5},
         "model": "gpt-by-hand",
     }
-    async with working(runtime, agent, serve=("loop",)):
-        async with component(runtime, "agent.request.*", model) as requests:
-            await runtime.connection.js.publish("agent.task.t5", task("t5", **own))
-            await heard(runtime, "agent.complete.t5")
+    async with (
+        working(runtime, agent, serve=("loop",)),
+        component(runtime, "agent.request.*", model) as requests,
+    ):
+        await runtime.connection.js.publish("agent.task.t5", task("t5", **own))
+        await heard(runtime, "agent.complete.t5")
     request = opened(requests[0], "request")
     assert [one["name"] for one in request["tools"]] == ["lookup"]
     assert request["tool_choice"] == {"mode": "function", "function_name": "lookup"}

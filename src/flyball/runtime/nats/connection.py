@@ -11,7 +11,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -168,17 +168,12 @@ class Connection:
             JournalUnreachable: it was not, for as long as patience lasts.
             nats.js.errors.APIError: the server's own answer.
         """
-        from nats.errors import ConnectionClosedError, NoRespondersError
-        from nats.errors import TimeoutError as NoAnswer
-        from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
-
-        passing = (NoAnswer, NoRespondersError, NoStreamResponseError, ServiceUnavailableError)
         until = time.monotonic() + self.patience
         pause = _FIRST_PAUSE
         while True:
             try:
                 return await do()
-            except (*passing, ConnectionClosedError, Unanswered, OSError) as error:  # a TimeoutError is one
+            except _passing() as error:
                 if self.closed or time.monotonic() + pause >= until:
                     raise JournalUnreachable(
                         f"NATS does not answer ({str(error) or type(error).__name__}), asked for "
@@ -198,6 +193,17 @@ class Connection:
         return ", ".join(map(without_secrets, urls)) or "no server"
 
 
+@cache
+def _passing() -> tuple[type[Exception], ...]:
+    """What may pass by itself: the server is away, or has no leader yet."""
+    from nats.errors import ConnectionClosedError, NoRespondersError
+    from nats.errors import TimeoutError as NoAnswer
+    from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
+
+    away = (ConnectionClosedError, Unanswered, OSError)  # a TimeoutError is one of these
+    return (NoAnswer, NoRespondersError, NoStreamResponseError, ServiceUnavailableError, *away)
+
+
 async def connect(options: NatsOptions) -> Connection:
     """Connect, within the options' patience.
 
@@ -207,12 +213,13 @@ async def connect(options: NatsOptions) -> Connection:
         JournalUnreachable: no server answers.
     """
     try:
-        nats: Any = import_module("nats")
         from nats.errors import Error
+
+        from flyball.runtime.nats.client import FastClient
     except ImportError:
         raise MissingExtra("speaking to NATS needs nats-py: pip install 'flyball[nats]'") from None
     options.check_files()
-    client: Any = nats.NATS()
+    client: Any = FastClient()
     seen: list[Exception] = []
     denied = asyncio.Event()
 

@@ -60,8 +60,9 @@ class Crew:
         self._projector: Projector | None = None
         self._workers: list[Worker] = [one for one in (near.model, near.tools) if one is not None]
         if "loop" in serve:
-            self._workers.append(LoopWorker(bus, journal, known, near=near if nearby else Near(), hold=hold))
-            self._projector = Projector(bus, journal, hold=hold)
+            self._projector = projector = Projector(bus, journal, hold=hold)
+            near = near if nearby else Near()
+            self._workers.append(LoopWorker(bus, journal, known, near=near, projector=projector, hold=hold))
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -111,6 +112,8 @@ class Crew:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._projector is not None:
+            await self._projector.aclose()
 
     async def work(self) -> None:
         """Work until one of the workers fails, which none of them should.

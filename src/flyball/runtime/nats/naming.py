@@ -91,4 +91,9 @@ def noticed_subjects(number: int) -> str:
 
 def beginnings(number: int) -> str:
     """The first entries of a partition's loops."""
-    return f"fly.j.{number}.*.{BEGIN}"
+    return entries(number, BEGIN)
+
+
+def entries(number: int, kind: str) -> str:
+    """The entries of a kind of a partition's loops."""
+    return f"fly.j.{number}.*.{kind}"

@@ -38,6 +38,7 @@ from flyball.runtime.nats.messages.told import Returned, read_told
 from flyball.runtime.nats.messages.work import write_call, write_request
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.model import ModelWorker
+from flyball.runtime.nats.workers.projector import Projector
 from flyball.runtime.nats.workers.stopping import LetGo, tell
 from flyball.runtime.nats.workers.tools import ToolsWorker
 from flyball.runtime.nats.workers.turns import Turns
@@ -84,12 +85,14 @@ class LoopWorker:
         agents: Agents,
         *,
         near: Near = Near(),  # noqa: B008 - frozen
+        projector: Projector | None = None,
         hold: float = 30.0,
     ) -> None:
         self._bus = bus
         self._journal = journal
         self._agents = agents
         self._near = near
+        self._projector = projector
         self._keepers: OrderedDict[str, Keeper] = OrderedDict()
         self._turns = Turns()
         wanted = (*subjects.TASKS, *subjects.REPORTS, *subjects.SIGNALS)
@@ -158,8 +161,11 @@ class LoopWorker:
                 # What it has in mind and what is recorded may differ: the next one reads.
                 self._keepers.pop(loop_id, None)
                 raise
-            if keeper.state.at == "done":
+            over = keeper.state.at == "done"
+            if over:
                 self._keepers.pop(loop_id, None)
+            if self._projector is not None:
+                (self._projector.ended if over else self._projector.moved)(loop_id)
             return commands
 
     async def _signalled(self, told: Report, delivery: Delivery) -> set[str]:

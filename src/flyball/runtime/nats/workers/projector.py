@@ -5,9 +5,10 @@
     AGENT_TRAJECTORIES   <loop>            its steps; too many of them are kept in AGENT_TRAJECTORIES_LARGE
     agent.created|complete|failed|cancelled.<loop>  is published when it happens
 
-It reads the journals' own streams, as one more consumer, and acknowledges what it has written down; so
-nothing is left out, whatever dies. Changes of a loop that come close together are written once. All of it can
-be made again from the journals, and nothing rests on it.
+It reads the journals' own streams, as one more consumer: where loops begin and end, and what was said to
+them. It acknowledges what it has written down; so nothing of that is left out, whatever dies. How far a loop
+has come between is written now and then, by whoever carries it on. Changes that come close together are
+written once. All of it can be made again from the journals, and nothing rests on it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from flyball.core.errors import JournalFailure, JournalUnreachable
+from flyball.core.errors import FlyballError, JournalFailure, JournalUnreachable
 from flyball.core.events import Event
 from flyball.core.forms.semstreams import AnyPayload, LoopEntity
 from flyball.orchestrate.machine import fold
@@ -32,7 +33,7 @@ from flyball.runtime.nats.fetching import Tail, tail
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import make_bucket
 from flyball.runtime.nats.messages.frame import write
-from flyball.runtime.nats.naming import BEGIN, bucket_key, journal_stream, journal_subjects
+from flyball.runtime.nats.naming import BEGIN, bucket_key, entries, journal_stream
 from flyball.runtime.nats.stored import WRONG_LAST, Stored
 from flyball.runtime.nats.subjects import event_subject
 
@@ -44,6 +45,9 @@ _ROOM = 16_384
 """Bytes of a message that are left to its envelope, its headers and its subject."""
 _LONGEST_RESULT = 65_536
 _KNOWN = 10_000
+_ENDED = "ended"
+_TOLD_BY = (BEGIN, _ENDED, "signalreceived", "reopened")
+"""The kinds of entries that are waited for: an entry is of the kind of its last event."""
 
 
 class Projector:
@@ -51,17 +55,35 @@ class Projector:
 
     kind = "projector"
 
-    def __init__(self, bus: Bus, journal: NatsJournal, *, hold: float = 30.0, interval: float = 0.25) -> None:
-        """`interval`: seconds within which a loop's changes are written once."""
+    def __init__(
+        self,
+        bus: Bus,
+        journal: NatsJournal,
+        *,
+        hold: float = 30.0,
+        interval: float = 0.25,
+        passing: float = 1.0,
+    ) -> None:
+        """`interval`: seconds within which a loop's changes are written once; `passing`: those of one that is
+        on its way, and not said to have begun, ended or been signalled.
+        """
         self._bus = bus
         self._journal = journal
         self._interval = interval
         self._large = Blobs(bus.connection, journal.layout.replicas, LARGE)
+        self._passing = passing
         self._writing: dict[str, _Writing] = {}
+        self._coming: dict[str, asyncio.Task[None]] = {}
         self._written: OrderedDict[str, Tail] = OrderedDict()
         """Where what was last written stands, so that it need not be asked for."""
         self.posts = [
-            Post(journal_stream(number), "projector", (journal_subjects(number),), room=512, hold=hold)
+            Post(
+                journal_stream(number),
+                "projector",
+                tuple([entries(number, kind) for kind in _TOLD_BY]),
+                room=512,
+                hold=hold,
+            )
             for number in range(journal.partitions)
         ]
 
@@ -96,6 +118,29 @@ class Projector:
             writing.failed(error)
             raise
         writing.done.set_result(None)
+
+    def moved(self, loop_id: str) -> None:
+        """A loop has come further. It is written some time from now, if it is still on its way then."""
+        if loop_id not in self._coming:
+            self._coming[loop_id] = task = asyncio.ensure_future(self._write_later(loop_id))
+            task.add_done_callback(lambda _: self._coming.pop(loop_id, None))
+
+    def ended(self, loop_id: str) -> None:
+        """A loop is over: what was going to be written of its way need not be."""
+        if (task := self._coming.get(loop_id)) is not None:
+            task.cancel()
+
+    async def _write_later(self, loop_id: str) -> None:
+        await asyncio.sleep(self._passing)
+        with suppress(FlyballError):  # the next change tells it, or the end
+            await self._write(loop_id, begins=False)
+
+    async def aclose(self) -> None:
+        """Let go of what was going to be written."""
+        coming = list(self._coming.values())
+        for task in coming:
+            task.cancel()
+        await asyncio.gather(*coming, return_exceptions=True)
 
     async def _write(self, loop_id: str, *, begins: bool) -> None:
         events = await self._journal.read(loop_id)
@@ -160,7 +205,7 @@ class _Writing:
     def notice(self, kind: str) -> None:
         """An entry of this kind has come. The end of a loop is not waited with."""
         self.begins = self.begins or kind == BEGIN
-        if kind == "ended":
+        if kind == _ENDED:
             self._urgent.set()
 
     async def soon(self, seconds: float) -> None:
