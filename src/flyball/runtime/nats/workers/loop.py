@@ -165,7 +165,7 @@ class LoopWorker:
             if over:
                 self._keepers.pop(loop_id, None)
             if self._projector is not None:
-                (self._projector.ended if over else self._projector.moved)(loop_id)
+                (self._projector.ended if over else self._projector.moved)(keeper)
             return commands
 
     async def _signalled(self, told: Report, delivery: Delivery) -> set[str]:
