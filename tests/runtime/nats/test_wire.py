@@ -267,7 +267,7 @@ async def test_a_task_brings_its_own_tools_choice_and_context(runtime: NatsRunti
 
 async def test_a_task_goes_on_with_a_loop(runtime: NatsRuntime) -> None:  # noqa: F811
     agent = Agent(Script("First.", "Second."), name="adder")
-    async with working(runtime, agent):
+    async with working(runtime, agent, detail="full"):
         js = runtime.connection.js
         await js.publish("agent.task.t6", task("t6"))
         await heard(runtime, "agent.complete.t6")
@@ -305,7 +305,7 @@ async def test_a_message_for_an_agent_finds_the_worker_that_has_it(runtime: Nats
 async def test_a_request_that_is_too_large_for_a_message_arrives(runtime: NatsRuntime) -> None:  # noqa: F811
     limit = runtime.connection.max_payload
     agent = Agent(Script("Long."), name="reader")
-    async with working(runtime, agent, nearby=False):
+    async with working(runtime, agent, nearby=False, detail="full"):
         result = await asyncio.wait_for(agent.run("x" * limit, driver=runtime, loop_id="long"), 30)
         assert result.output == "Long."
         await heard(runtime, "agent.complete.long")

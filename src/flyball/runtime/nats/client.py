@@ -35,7 +35,8 @@ class FastClient(Client):
 
 
 def _read_name(name: bytes) -> str:
-    read: Any = Client._parse_header_lines(name + b":")
+    """A header's name as text, as the library reads it."""
+    read: Any = super(FastClient, FastClient)._parse_header_lines(name + b":")
     key: str = next(iter(read), "")
     if len(_names) < _MOST:
         _names[name] = key

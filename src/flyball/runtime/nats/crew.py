@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from flyball.core.errors import UnknownAgent, UserError
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.projections import Detail
 from flyball.runtime.nats.bus import AGENT, Bus, hired_for
 from flyball.runtime.nats.dead import put_aside
 from flyball.runtime.nats.deliveries import Delivery, Post, Postman, Work
@@ -38,10 +39,12 @@ class Crew:
         deps: Any = None,
         hold: float = 30.0,
         nearby: bool = True,
+        detail: Detail = "summary",
     ) -> None:
         """Nothing happens yet. `hold`: seconds after which a dead worker's work is given to another.
 
-        `nearby`: what this process can do for its own loops does not go over the wire.
+        `nearby`: what this process can do for its own loops does not go over the wire. `detail`: of the
+        trajectories that are kept beside the journals.
 
         Raises:
             UserError: there is no such kind of worker, or two agents have one name.
@@ -60,7 +63,7 @@ class Crew:
         self._projector: Projector | None = None
         self._workers: list[Worker] = [one for one in (near.model, near.tools) if one is not None]
         if "loop" in serve:
-            self._projector = projector = Projector(bus, journal, hold=hold)
+            self._projector = projector = Projector(bus, journal, hold=hold, detail=detail)
             near = near if nearby else Near()
             self._workers.append(LoopWorker(bus, journal, known, near=near, projector=projector, hold=hold))
         self._tasks: list[asyncio.Task[None]] = []

@@ -27,6 +27,7 @@ from flyball.core.forms.semstreams import AnyPayload, LoopEntity
 from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import (
+    Detail,
     LoopEnded,
     entity_of,
     loop_created,
@@ -72,10 +73,13 @@ class Projector:
         hold: float = 30.0,
         interval: float = 0.25,
         passing: float = 1.0,
+        detail: Detail = "summary",
     ) -> None:
         """`interval`: seconds within which a loop's changes are written once; `passing`: those of one that is
-        on its way, and not said to have begun, ended or been signalled.
+        on its way, and not said to have begun, ended or been signalled. `detail`: of trajectories; in full
+        they have each request's messages, so that they grow with the square of a loop's turns.
         """
+        self._detail: Detail = detail
         self._bus = bus
         self._journal = journal
         self._interval = interval
@@ -186,8 +190,8 @@ class Projector:
         await self._bus.publish(event_subject(what, loop_id), write(payload, name), name, loop_id=loop_id)
 
     async def _keep_trajectory(self, key: str, events: list[Event]) -> None:
-        """Write a loop's way; in full, and where that is too large, what is left of it without its steps."""
-        whole = trajectory(events, "full")
+        """Write a loop's way; where it is too large for a message, without its steps, which are elsewhere."""
+        whole = trajectory(events, self._detail)
         data = whole.marshal_json()
         if len(data) > self._limit:
             where = {"bucket": LARGE, "name": await self._large.put(data)}
