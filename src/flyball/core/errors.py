@@ -40,6 +40,7 @@
     │   ├── Rejected                    ORCHESTRATION_REJECTED
     │   ├── IllegalTransition           ORCHESTRATION_ILLEGAL_TRANSITION
     │   ├── UnknownAgent                ORCHESTRATION_UNKNOWN_AGENT
+    │   ├── WorkPutAside                ORCHESTRATION_WORK_PUT_ASIDE
     │   └── JournalFailure              ORCHESTRATION_JOURNAL_FAILED
     │       ├── JournalConflict             ORCHESTRATION_JOURNAL_CONFLICT
     │       │   └── LoopTakenOver               ORCHESTRATION_LOOP_TAKEN_OVER
@@ -431,6 +432,12 @@ class UnknownAgent(OrchestrationFailure):
 
     code = "ORCHESTRATION_UNKNOWN_AGENT"
     retryable = True
+
+
+class WorkPutAside(OrchestrationFailure):
+    """A loop waits for work that no worker could do: it was put aside, and can be given out again."""
+
+    code = "ORCHESTRATION_WORK_PUT_ASIDE"
 
 
 class JournalFailure(OrchestrationFailure):

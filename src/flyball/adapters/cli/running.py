@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -29,8 +29,9 @@ _PATIENCE = 3.0
 class Session:
     """An event loop for one command, or for the turns of a conversation."""
 
-    def __init__(self) -> None:
-        self._runner = asyncio.Runner()
+    def __init__(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+        """`loop_factory` makes the event loop; without it, asyncio's own is used."""
+        self._runner = asyncio.Runner(loop_factory=loop_factory)
         self._loop = self._runner.get_loop()
         self._loop.set_default_executor(Threads())
         self._before: dict[signal.Signals, Any] = {}
@@ -135,11 +136,13 @@ def _end(number: int) -> None:
     os._exit(128 + number)
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(
+    work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> T:
     """Run the work of one command in an event loop of its own.
 
     Raises:
         CancelledSignal: Ctrl-C or SIGTERM came.
     """
-    with Session() as session:
+    with Session(loop_factory) as session:
         return session.run(work)

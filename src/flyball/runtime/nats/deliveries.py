@@ -7,6 +7,7 @@ is being worked on is held by a sign of life; one that was given too often, and 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from flyball.runtime.nats.connection import Connection
 
+_log = logging.getLogger("flyball.nats")
 _EXPIRES = 5.0
 """Seconds that the server keeps our wish for messages in mind: then it is told anew, in case it was lost."""
 _NANO = 1_000_000_000
@@ -166,8 +168,9 @@ class Postman:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._working.discard(task)
-        if not task.cancelled():
-            task.exception()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Not even the reason could be kept: the server gives it to somebody again.
+            _log.warning("%s: %s", self._post.name, error)
         # Asked for when half of the room is free: not once for each message.
         if len(self._working) + self._asked <= self._post.room // 2:
             self._room.set()
@@ -194,6 +197,7 @@ class Postman:
             if hopeless or (delivery.times >= tries and not away):
                 await self._put_aside(delivery, error)
             else:
+                _log.warning("%s, try %d of %d: %s", delivery.subject, delivery.times, tries, told(error))
                 delay = min(0.1 * 2**delivery.times, 10.0)
                 await self._say(delivery, b"-NAK " + msgspec.json.encode({"delay": int(delay * _NANO)}))
         else:
@@ -202,12 +206,19 @@ class Postman:
             life.end()
 
     async def _put_aside(self, delivery: Delivery, why: Exception) -> None:
+        _log.error("%s is put aside: %s", delivery.subject, told(why))
         await self._give_up(delivery, why)
         await self._say(delivery, b"+TERM")
 
     async def _say(self, delivery: Delivery, word: bytes) -> None:
         if not self._connection.closed:
             await self._connection.publish(delivery.reply, word)
+
+
+def told(error: Exception) -> str:
+    """An error in one line, with its code if it has one."""
+    code = error.code if isinstance(error, FlyballError) else type(error).__name__
+    return f"{code}: {error}"
 
 
 class _Life:
