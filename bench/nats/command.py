@@ -13,8 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
-from bench.nats import floor, speed
-from bench.nats.table import BUDGET, Pair, a_loop, table
+from bench.nats import floor, paused, speed
+from bench.nats.paused import Paused
+from bench.nats.table import BUDGET, Pair, a_loop, said_of, table, waiting_table
 from bench.peers.progress import Progress
 from flyball.runtime.nats import EmbeddedServer, Layout
 
@@ -25,31 +26,38 @@ _JUDGED = 2
 def main(arguments: Sequence[str] | None = None, out: TextIO | None = None) -> int:
     """Run the command; gives 1 if the budget was missed."""
     options = _parser().parse_args(arguments)
-    pairs = asyncio.run(_measure(options))
+    pairs, waiting = asyncio.run(_measure(options))
     if options.json is not None:
-        options.json.write_text(json.dumps(report(pairs), indent=2) + "\n")
-    return _tell(pairs, out)
+        options.json.write_text(json.dumps(report(pairs, waiting), indent=2) + "\n")
+    return _tell(pairs, waiting, out)
 
 
-async def _measure(options: Namespace) -> list[Pair]:
+async def _measure(options: Namespace) -> tuple[list[Pair], Paused | None]:
     processes: list[int] = options.processes or [_JUDGED, _JUDGED, 1]
-    partitions = Layout().partitions
+    steps = 1 if options.paused else 1 + len(processes)
     with (
         tempfile.TemporaryDirectory(prefix="flyball-bench-") as folder,
-        Progress(1 + len(processes)) as progress,
+        Progress(steps) as progress,
     ):
         async with EmbeddedServer(Path(folder)) as server:
+            if options.paused:
+                progress.step(f"{options.paused:,} loops that wait")
+                return [], await paused.measure(server, options.paused, min(options.resumed, options.paused))
             progress.step("filling a stream for the floor")
             await floor.fill(server, options.messages)
             pairs: dict[int, list[Pair]] = {}
             for turn, number in enumerate(processes):
                 progress.step(f"processes: {number}")
-                one = await floor.measure(server, number, 1, options.seconds)
                 profile = None if turn else options.profile
-                flyball = await speed.measure(server, number, options.loops, profile)
-                spread = await floor.measure(server, number, partitions, options.seconds)
-                pairs.setdefault(number, []).append(Pair(number, number == _JUDGED, one, spread, flyball))
-    return [best(rounds) for rounds in pairs.values()]
+                pairs.setdefault(number, []).append(await _pair(server, number, options, profile))
+    return [best(rounds) for rounds in pairs.values()], None
+
+
+async def _pair(server: EmbeddedServer, number: int, options: Namespace, profile: Path | None) -> Pair:
+    one = await floor.measure(server, number, 1, options.seconds)
+    flyball = await speed.measure(server, number, options.loops, profile)
+    spread = await floor.measure(server, number, Layout().partitions, options.seconds)
+    return Pair(number, number == _JUDGED, one, spread, flyball)
 
 
 def best(rounds: Sequence[Pair]) -> Pair:
@@ -61,13 +69,17 @@ def best(rounds: Sequence[Pair]) -> Pair:
     )
 
 
-def _tell(pairs: Sequence[Pair], out: TextIO | None) -> int:
+def _tell(pairs: Sequence[Pair], waiting: Paused | None, out: TextIO | None) -> int:
     from rich.console import Console
 
     console = Console(file=out)
     if not console.is_terminal:
         console.width = 160
     console.print(" · ".join([f"{name} {of}" for name, of in _versions().items()]), style="dim")
+    if waiting is not None:
+        console.print(waiting_table(waiting))
+        console.print(said_of(waiting), style="dim")
+        return 0 if waiting.met else 1
     console.print(table(pairs, Layout().partitions))
     for pair in pairs:
         console.print(f"{pair.processes} processes, {a_loop(pair.flyball)}", style="dim")
@@ -77,7 +89,7 @@ def _tell(pairs: Sequence[Pair], out: TextIO | None) -> int:
     return 1 if missed else 0
 
 
-def report(pairs: Sequence[Pair]) -> dict[str, Any]:
+def report(pairs: Sequence[Pair], waiting: Paused | None) -> dict[str, Any]:
     """What was measured, as JSON."""
     rows = [
         {
@@ -91,7 +103,8 @@ def report(pairs: Sequence[Pair]) -> dict[str, Any]:
         }
         for pair in pairs
     ]
-    return {"on": _versions(), "budget": BUDGET, "rows": rows}
+    said = None if waiting is None else {**waiting._asdict(), "cores": waiting.cores._asdict()}
+    return {"on": _versions(), "budget": BUDGET, "rows": rows, "paused": said}
 
 
 def _versions() -> dict[str, str]:
@@ -112,6 +125,8 @@ def _parser() -> ArgumentParser:
     add(
         "--processes", type=int, action="append", metavar="N", help="how many; said again: in turns (2, 2, 1)"
     )
+    add("--paused", type=int, metavar="N", help="instead: so many loops wait, and some are resumed")
+    add("--resumed", type=int, default=1000, metavar="N", help="how many of them (1,000)")
     add("--profile", type=Path, metavar="FILE", help="write where the first worker's time went (slows it)")
     add("--json", type=Path, metavar="FILE", help="write the figures to a file")
     return parser

@@ -87,7 +87,7 @@ async def _ask_for(server: EmbeddedServer, runtime: NatsRuntime, ids: list[str])
         ]
         try:
             async with asyncio.timeout(_LONGEST):
-                while await _last(runtime, AGENT) < before + len(ids):
+                while await _last(runtime, AGENT) < before + len(ids):  # noqa: ASYNC110 - there is no bell
                     await asyncio.sleep(0.05)
         finally:
             for task in asking:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.nats.floor import Steps
+from bench.nats.paused import BUDGET as SOON
+from bench.nats.paused import GROWTH, Paused
 from bench.nats.speed import Speed
 from bench.nats.usage import Cores
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 BUDGET = 0.40
 """The least share of the floor's steps that flyball's events must come to."""
+_TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 class Pair(NamedTuple):
@@ -58,7 +61,7 @@ def table(pairs: Sequence[Pair], partitions: int) -> Table:
         "others",
         "idle",
         "disk",
-    ):  # noqa: E501
+    ):
         shown.add_column(heading, justify="right")
     for pair in pairs:
         number = str(pair.processes)
@@ -96,3 +99,46 @@ def _steps(steps: Steps, pair: Pair) -> tuple[str, ...]:
 
 def _cores(cores: Cores) -> tuple[str, ...]:
     return tuple([f"{one:.2f}" for one in cores])
+
+
+def waiting_table(paused: Paused) -> Table:
+    """What loops that wait cost, and how soon one goes on."""
+    from rich.table import Table
+
+    title = f"{paused.loops:,} loops that wait, {paused.resumed:,} of them resumed one after another"
+    shown = Table(title=title, title_justify="left")
+    shown.add_column("what")
+    for heading in ("p50", "p99", "most", "budget"):
+        shown.add_column(heading, justify="right")
+    first, second, last = [
+        f"{1000 * one:.1f} ms" for one in (paused.part(0.5), paused.part(0.99), max(paused.latencies))
+    ]
+    in_time = "[green]✓[/]" if max(paused.latencies) <= SOON else "[red]✗[/]"
+    shown.add_row(
+        "from the signal to the loop's next event", first, second, last, f"{1000 * SOON:.0f} ms {in_time}"
+    )
+    reads = sorted(paused.reading)
+    first, last = [f"{1000 * one:.1f} ms" for one in (reads[len(reads) // 2], reads[-1])]
+    shown.add_row("reading a loop's journal", first, "", last, "", end_section=True)
+    most = max(paused.worker)
+    flat = "[green]✓[/]" if paused.flat else "[red]✗[/]"
+    shown.add_row(
+        "a worker's memory: with none, with all, as they go on",
+        *[f"{one / 1e6:.1f} MB" for one in (paused.worker[0], paused.worker[1], most)],
+        f"{GROWTH:g}{_TIMES} {flat}",
+    )
+    shown.add_row(
+        "the server's memory: with none, with all, as they go on",
+        *[f"{one / 1e6:.1f} MB" for one in (paused.server[0], paused.server[1], max(paused.server[2:]))],
+        "",
+    )
+    return shown
+
+
+def said_of(paused: Paused) -> str:
+    """What was done for it."""
+    return (
+        f"{4 * paused.loops:,} appends in {paused.filling:.0f} s before; while they were resumed, cores in "
+        f"use: worker {paused.cores.clients:.2f}, server {paused.cores.server:.2f}, others and this process "
+        f"{paused.cores.others:.2f}"
+    )

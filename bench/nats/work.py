@@ -1,4 +1,4 @@
-"""What is measured: five turns with a tool call each, then the answer. The model and the tool cost nothing."""
+"""What is measured: five turns with a tool call each, then the answer. Model and tool cost nothing."""
 
 from __future__ import annotations
 
