@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import IO, Any
 
 from bench import ROOT, SOURCE
 
@@ -47,6 +47,10 @@ class Child:
         if self._process.returncode is None:
             self._process.kill()
 
+    async def gone(self) -> None:
+        """Wait until it is no more."""
+        await self._process.wait()
+
     async def ended(self) -> None:
         """Let it end by itself: its standard input is at its end."""
         assert self._process.stdin is not None
@@ -54,8 +58,11 @@ class Child:
         await self._process.wait()
 
 
-async def start(module: str, told: dict[str, Any]) -> Child:
-    """Start `python -m module` with a JSON text as its argument; what it says first is that it is ready."""
+async def start(module: str, told: dict[str, Any], said: IO[bytes] | None = None) -> Child:
+    """Start `python -m module` with a JSON text as its argument; what it says first is that it is ready.
+
+    `said` is a file for what it says on standard error; without one that is shown.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -65,6 +72,7 @@ async def start(module: str, told: dict[str, Any]) -> Child:
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(SOURCE)])},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        stderr=said,
     )
     return Child(process)
 
