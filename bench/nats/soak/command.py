@@ -20,7 +20,6 @@ from bench.nats.soak.crowd import KINDS, Crowd
 from bench.nats.soak.trouble import kills, make_trouble
 from bench.nats.soak.verdict import Verdict, judge
 from bench.nats.soak.work import CALLS, PROMPT, make_agent
-from flyball.core.errors import FlyballError
 from flyball.runtime.nats import EmbeddedServer, NatsRuntime
 
 _SHOWN = 20
@@ -73,8 +72,8 @@ async def _run_all(
         for loop_id in left:
             try:
                 await agent.run(PROMPT, driver=runtime, loop_id=loop_id)
-            except FlyballError as error:
-                failed.append(f"{loop_id}: who waited for it was told {error.code}: {error}")
+            except Exception as error:
+                failed.append(f"{loop_id}: who waited for it was told {type(error).__name__}: {error}")
             bar.advance()
 
     await asyncio.gather(*[some() for _ in range(min(at_once, len(ids)))])
