@@ -24,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot di
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types contracts unit properties bench bench-peers bench-control bench-local format lock clean
+.PHONY: help setup demo test lint types contracts unit properties bench bench-peers bench-control bench-local bench-nats soak format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -74,6 +74,14 @@ bench-control: $(READY) ## Measure the embedded model on tasks with known answer
 bench-local: $(READY) ## Measure what a grammar costs the embedded model in tokens per second
 	$(heading) bench-local
 	@$(RUN) bench/local/run.py $(ARGS)
+
+bench-nats: $(READY) ## Measure loops on NATS beside a raw client on the same server
+	$(heading) bench-nats
+	@$(RUN) bench/nats/run.py $(ARGS)
+
+soak: $(READY) ## Run loops on NATS while workers and the server are killed at random: nothing may be lost or doubled
+	$(heading) soak
+	@$(RUN) bench/nats/soak/run.py $(ARGS)
 
 format: $(READY) ## Format the code, and mend what can be mended by itself
 	@$(RUN) -m ruff check --fix .

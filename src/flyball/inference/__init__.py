@@ -8,5 +8,6 @@ Rules:
 - real models are asked only where that is allowed (`permission`), so that no test calls one by accident.
 
 `engine`, `request` and `stream` are the seam; `model_string`, `profile` and `registry` lead from a name to an
-engine; `scripted` has engines that answer from code, with `answers`, `cut` and `minimum` behind them.
+engine, `limiting` and `endpoints` to one that is asked no more than it may be; `scripted` has engines that
+answer from code, with `answers`, `cut` and `minimum` behind them.
 """

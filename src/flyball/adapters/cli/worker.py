@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from cyclopts import Parameter
 
 from flyball.adapters.cli.cluster import CLUSTER, Cluster, announced, server_folder
+from flyball.adapters.cli.endpoints import within_limits
 from flyball.adapters.cli.loading import agents_of
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.screen import err
@@ -25,6 +26,7 @@ def worker(
     /,
     *,
     serve: str = _EVERY,
+    endpoint: tuple[str, ...] = (),
     cluster: Cluster = CLUSTER,
     debug: bool = False,
 ) -> int:
@@ -33,11 +35,13 @@ def worker(
     Args:
         agents: The agents: module, or module:name of one or of a list of them.
         serve: What this one does: loop, model, tools, or some of them with commas between.
+        endpoint: How much it asks of a model, as MODEL=rpm:60,concurrent:4: calls begun in a minute, calls at
+            once. May be said for several models.
         cluster: The NATS server.
         debug: Show the traceback of an error.
     """
     del debug
-    found, kinds = agents_of(agents), _kinds(serve)
+    found, kinds = within_limits(agents_of(agents), endpoint), _kinds(serve)
     return run(_work(cluster.options(), found, kinds))
 
 
@@ -46,6 +50,7 @@ def up(
     /,
     *,
     port: int = 0,
+    endpoint: tuple[str, ...] = (),
     debug: bool = False,
 ) -> int:
     """Run a NATS server of this machine's own with all workers, until told to stop: Ctrl-C or SIGTERM.
@@ -53,10 +58,12 @@ def up(
     Args:
         agents: The agents: module, or module:name of one or of a list of them.
         port: Where the server listens, on this machine only; any port that is free unless it is said.
+        endpoint: How much is asked of a model, as MODEL=rpm:60,concurrent:4: calls begun in a minute, calls
+            at once. May be said for several models.
         debug: Show the traceback of an error.
     """
     del debug
-    return run(_up(agents_of(agents), port))
+    return run(_up(within_limits(agents_of(agents), endpoint), port))
 
 
 async def _up(agents: list[Any], port: int) -> int:

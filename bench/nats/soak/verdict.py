@@ -1,0 +1,135 @@
+"""What must hold when all is over: from the journals as they are on the server, and the tools' own notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.nats.soak.work import ANSWER, CALLS
+from flyball.core.errors import FlyballError
+from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Started, ToolReturned, ToolStarted
+from flyball.core.messages import ResultKind
+from flyball.orchestrate.machine import fold
+from flyball.runtime.nats import EmbeddedServer, NatsRuntime
+from flyball.runtime.nats.entry import decode_entry
+from flyball.runtime.nats.fetching import after
+from flyball.runtime.nats.naming import journal_stream, journal_subjects
+
+_ONCE = "launch"
+
+
+class Verdict(NamedTuple):
+    """What was found: loops, their events, and all that does not hold."""
+
+    loops: int
+    events: int
+    runs: int
+    repeated: int
+    interrupted: int
+    broken: list[str]
+
+
+async def judge(server: EmbeddedServer, asked: Sequence[str], notes: Path) -> Verdict:
+    """Look at everything, on a connection of its own."""
+    broken: list[str] = []
+    events = 0
+    ran = ran_times(_lines(notes))
+    interrupted = 0
+    async with await NatsRuntime.open(server.options) as runtime:
+        for number, dead in await runtime.bus.dead():
+            broken.append(f"put aside: {number} {dead.subject}: {dead.code}: {dead.reason}")
+        broken += await _gaps(runtime)
+        there = set(await runtime.journal.loops())
+        broken += [f"{loop_id}: there, and nobody asked for it" for loop_id in there - set(asked)]
+        for loop_id in asked:
+            read = await runtime.journal.read(loop_id)
+            events += len(read)
+            broken += [f"{loop_id}: {what}" for what in wrong_with(loop_id, read, ran)]
+            interrupted += sum(result.result.status is ResultKind.INTERRUPTED for result in _returned(read))
+    return Verdict(len(there), events, sum(ran.values()), sum(ran.values()) - len(ran), interrupted, broken)
+
+
+async def _gaps(runtime: NatsRuntime) -> list[str]:
+    """Entries that do not begin where the loop's last one ended, read without the journal's own care."""
+    wrong: list[str] = []
+    reached: Counter[str] = Counter()
+    for number in range(runtime.journal.partitions):
+        stream = journal_stream(number)
+        for message in await after(runtime.connection, stream, journal_subjects(number)):
+            entry = decode_entry(message.data, stream)
+            if entry.first != reached[entry.loop_id]:
+                wrong.append(
+                    f"{entry.loop_id}: an entry begins with event {entry.first}, and "
+                    f"{reached[entry.loop_id]} were before it"
+                )
+            reached[entry.loop_id] = entry.first + len(entry.events)
+    return wrong
+
+
+Ran = Mapping[tuple[str, str, str], int]
+"""How often each call physically ran: by tool, loop and call."""
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def ran_times(lines: Iterable[str]) -> Ran:
+    """What the tools wrote down, counted."""
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for line in lines:
+        name, loop_id, call_id = line.split()
+        counted[name, loop_id, call_id] += 1
+    return counted
+
+
+def wrong_with(loop_id: str, events: Sequence[Event], ran: Ran) -> list[str]:
+    """What does not hold for one loop."""
+    if not events:
+        return ["it is not there"]
+    wrong: list[str] = []
+    try:
+        state = fold(events, loop_id)
+    except FlyballError as error:
+        return [f"it does not fold: {error}"]
+    ends = [event for event in events if isinstance(event, Ended)]
+    if state.at != "done" or [end.outcome for end in ends] != [Outcome.SUCCESS] or state.answer != ANSWER:
+        wrong.append(f"it is not complete: at {state.at}, outcome {state.outcome}, {state.answer!r}")
+    wrong += [
+        f"{name} is there {times} times" for name, times in Counter(map(_name, events)).items() if times > 1
+    ]
+    returned = _returned(events)
+    said = [event.result.call_id for event in returned]
+    if said != [f"call_{n}" for n in range(len(CALLS))]:
+        wrong.append(f"results are lost or doubled: {said}")
+    for event in returned:
+        result = event.result
+        times = ran.get((result.name, loop_id, result.call_id), 0)
+        if result.name == _ONCE and times > 1:
+            wrong.append(f"{result.call_id} may start once, and physically ran {times} times")
+        if result.status is ResultKind.INTERRUPTED and result.name == _ONCE:
+            continue  # nobody can tell whether it had its effect, and the model was told so
+        if result.status is not ResultKind.RETURN or result.content != f"{result.call_id} of {loop_id}":
+            wrong.append(f"{result.call_id} came to {result.status}: {result.text}")
+        elif not times:
+            wrong.append(f"{result.call_id} has a result, and never ran")
+    return wrong
+
+
+def _returned(events: Sequence[Event]) -> list[ToolReturned]:
+    return [event for event in events if isinstance(event, ToolReturned)]
+
+
+def _name(event: Event) -> str:
+    """What an event is about: of each there is one."""
+    match event:
+        case Started() | Ended():
+            return type(event).__name__
+        case ModelAnswered():
+            return f"the answer of turn {event.turn}"
+        case ToolReturned() | ToolStarted():
+            return f"{type(event).__name__} {event.index} of turn {event.turn}"
+        case _:
+            return f"{type(event).__name__} at {event.at}"
