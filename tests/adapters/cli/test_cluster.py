@@ -45,7 +45,8 @@ def up(start: Start) -> Iterator[list[str]]:
     child = start("up", AGENTS)
     try:
         yield ready(child)
-        assert stopped(child) == (0, "stopped: what was under way is done by others, or later\n")
+        code, told = stopped(child)
+        assert (code, told.splitlines()[-1]) == (0, "stopped: what was under way is done by others, or later")
     finally:
         child.kill()
         child.communicate()
@@ -180,7 +181,7 @@ async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], p
             while not await dead_letters(runtime.bus):
                 await runtime.connection.flush()
         _, out = await dead()
-        assert "agent.request.x  CONFIG_INVALID_MESSAGE: not a request" in out
+        assert "agent.request.x  CONFIG_INVALID_MESSAGE: it is not JSON" in out
         assert (await dead("7"))[1].endswith("nothing with the number 7 was put aside\n")
         assert "Give their numbers, or --all" in (await dead("--requeue"))[1]
         code, out = await dead("--requeue", "1")

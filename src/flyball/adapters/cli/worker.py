@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
@@ -42,7 +45,7 @@ def worker(
     """
     del debug
     found, kinds = within_limits(agents_of(agents), endpoint), _kinds(serve)
-    return run(_work(cluster.options(), found, kinds))
+    return run(_work(cluster.options(), found, kinds), _fast_loop())
 
 
 def up(
@@ -63,7 +66,16 @@ def up(
         debug: Show the traceback of an error.
     """
     del debug
-    return run(_up(within_limits(agents_of(agents), endpoint), port))
+    return run(_up(within_limits(agents_of(agents), endpoint), port), _fast_loop())
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Uvloop's event loop, where it is installed: it is not on every system."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
 
 
 async def _up(agents: list[Any], port: int) -> int:
@@ -81,6 +93,7 @@ async def _up(agents: list[Any], port: int) -> int:
 async def _work(options: NatsOptions, agents: list[Any], kinds: list[Kind]) -> int:
     from flyball.runtime.nats import Crew, NatsJournal
 
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     journal = await NatsJournal.open(options)
     try:
         async with journal, Crew(journal, agents, kinds) as crew:

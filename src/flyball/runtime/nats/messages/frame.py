@@ -86,7 +86,7 @@ def read_payload(data: bytes, place: str) -> Envelope:
         envelope = read_envelope(data)
         envelope.validate()
     except InvalidMessage as error:
-        refused = InvalidMessage(f"on {place}: {error.message}")
+        refused = InvalidMessage(f"{error.message}")
         refused.details = {**error.details, "subject": place}
         raise refused from error
     return envelope
@@ -95,7 +95,7 @@ def read_payload(data: bytes, place: str) -> Envelope:
 def not_for(place: str, payload: object, wanted: str) -> InvalidMessage:
     """The error of a message that has come to the wrong place."""
     return InvalidMessage(
-        f"on {place}: a {type(payload).__name__} has come, where {wanted} was expected",
+        f"a {type(payload).__name__} has come, where {wanted} was expected",
         subject=place,
         reason=Refusal.BAD_PAYLOAD,
     )
@@ -110,17 +110,17 @@ def _unreadable(data: bytes, place: str, error: Exception) -> InvalidMessage:
             msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return InvalidMessage(
-                f"on {place}: it is not JSON: {error}", subject=place, reason=Refusal.NOT_JSON
+                f"it is not JSON: {error}", subject=place, reason=Refusal.NOT_JSON
             )
-        return InvalidMessage(f"on {place}: no envelope: {error}", subject=place, reason=Refusal.NO_ENVELOPE)
+        return InvalidMessage(f"no envelope: {error}", subject=place, reason=Refusal.NO_ENVELOPE)
     if exact is not None and exact.version != VERSION:
         return _other_release(place, exact.version)
-    return InvalidMessage(f"on {place}: not readable: {error}", subject=place, reason=Refusal.BAD_PAYLOAD)
+    return InvalidMessage(f"not readable: {error}", subject=place, reason=Refusal.BAD_PAYLOAD)
 
 
 def _other_release(place: str, version: int) -> InvalidMessage:
     return InvalidMessage(
-        f"on {place}: another release of flyball has sent it (version {version}; this one reads {VERSION}): "
+        f"another release of flyball has sent it (version {version}; this one reads {VERSION}): "
         "run the same release everywhere",
         subject=place,
         reason=Refusal.OTHER_VERSION,

@@ -88,7 +88,7 @@ def read_told(data: bytes, place: str) -> Told:
         return _from_others(read_payload(data, place), place)
     if not isinstance(exact.event, _FROM_OUTSIDE):
         kind = type(exact.event).__name__
-        raise InvalidMessage(f"on {place}: {kind} is not for others to say", subject=place)
+        raise InvalidMessage(f"{kind} is not for others to say", subject=place)
     return exact
 
 
@@ -103,7 +103,7 @@ def _from_others(envelope: Envelope, place: str) -> Told:
     if isinstance(payload, ToolResult):
         if not payload.loop_id:
             raise InvalidMessage(
-                f"on {place}: the result of call {payload.call_id!r} does not say its loop: give loop_id",
+                f"the result of call {payload.call_id!r} does not say its loop: give loop_id",
                 subject=place,
                 reason=Refusal.INVALID,
                 field="loop_id",
@@ -117,7 +117,7 @@ def _answered(response: AgentResponse, at: float, place: str) -> Report:
     words = response.request_id.rsplit("/", 4)
     if len(words) != 5 or words[3] != "infer" or not words[2].isdecimal():
         raise InvalidMessage(
-            f"on {place}: request_id {response.request_id!r} is none of flyball's requests",
+            f"request_id {response.request_id!r} is none of flyball's requests",
             subject=place,
             reason=Refusal.INVALID,
             field="request_id",

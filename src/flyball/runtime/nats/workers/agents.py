@@ -11,6 +11,7 @@ from flyball.inference.engine import Engine
 from flyball.inference.registry import Registry
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.task_loops import DEFAULT_MODEL
 from flyball.tool.protocol import Tool
 
 
@@ -81,10 +82,10 @@ class Agents:
         bindings = self.get(agent) if agent else None
         if bindings is None:
             # Somebody else's request, which names a model, and perhaps one of our agents by its role.
-            own = [one for one in self._bindings.values() if one.spec.model == model]
-            named = [self._bindings[role]] if role in self._bindings and model in ("", "default") else []
+            own = [one for one in self._bindings.values() if model in _names_of(one)]
+            named = [self._bindings[role]] if role in self._bindings and model in ("", DEFAULT_MODEL) else []
             bindings = next(iter(own + named), None)
-        if bindings is not None and model in ("", "default", bindings.spec.model):
+        if bindings is not None and (model in ("", DEFAULT_MODEL) or model in _names_of(bindings)):
             return bindings.engine
         engine = self._engines.get(model)
         if engine is None:
@@ -100,3 +101,9 @@ class Agents:
             if name in bindings.tools:
                 return bindings.tools[name], bindings.deps
         return None, None
+
+
+def _names_of(bindings: Bindings) -> tuple[str, ...]:
+    """What an agent's own model may be called: as its spec has it, by its name, with its provider."""
+    info = bindings.engine.model_info()
+    return (bindings.spec.model, info.name, f"{info.provider}:{info.name}")
