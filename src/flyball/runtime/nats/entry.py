@@ -14,6 +14,8 @@ from flyball.core.events import Event
 
 LENGTH = "Flyball-Length"
 """The header that says how many events the loop has with this entry."""
+BEFORE = "Flyball-Before"
+"""The header that says where in the stream the loop's entries before this one are, unless they are many."""
 BLOB = "Flyball-Blob"
 """The header of an entry that is too large for a message: the name of what holds it."""
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from flyball.core.errors import JournalFailure, JournalUnreachable
-from flyball.runtime.nats.entry import LENGTH
+from flyball.runtime.nats.entry import BEFORE, LENGTH
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from flyball.runtime.nats.connection import Connection
 
 _BATCH = 256
+_LISTED = 64
+"""How many entries before it an entry names the places of."""
 _ATTEMPT = 5.0
 _NO_MESSAGE = 10037
 _SEQUENCE, _PENDING, _STATUS = "Nats-Sequence", "Nats-Num-Pending", "Status"
@@ -37,11 +39,26 @@ def header(message: Msg, name: str) -> str:
 
 
 class Tail(Struct, frozen=True):
-    """The end of a loop: the place of its last entry, how many events it has there, and the entry's id."""
+    """The end of a loop: the place of its last entry, how many events it has there, and the entry's id.
+
+    `entries` are the places of all its entries, the last included; None where they are many, or not known.
+    """
 
     sequence: int = 0
     length: int = 0
     id: str = ""
+    entries: tuple[int, ...] | None = ()
+
+    def before(self) -> str:
+        """What the entry after this one says of those before it; nothing where they are too many."""
+        if self.entries is None or len(self.entries) > _LISTED:
+            return ""
+        return f"{len(self.entries)}:" + ",".join(map(str, self.entries))
+
+    def then(self, sequence: int, length: int, name: str) -> Tail:
+        """The end of the loop after one more entry."""
+        listed = self.entries is not None and len(self.entries) <= _LISTED
+        return Tail(sequence, length, name, (*(self.entries or ()), sequence) if listed else None)
 
 
 async def tail(connection: Connection, stream: str, subjects: str) -> Tail:
@@ -59,8 +76,31 @@ async def tail(connection: Connection, stream: str, subjects: str) -> Tail:
             return Tail()
         raise JournalFailure(f"NATS does not read {stream}: {answer.error.description}", stream=stream)
     assert answer.message is not None, "an answer is a message or an error"
-    headers = _headers(answer.message.hdrs)
-    return Tail(answer.message.seq, int(headers.get(LENGTH, 0)), headers.get("Nats-Msg-Id", ""))
+    headers, place = _headers(answer.message.hdrs), answer.message.seq
+    length, name = int(headers.get(LENGTH, 0)), headers.get("Nats-Msg-Id", "")
+    return Tail(place, length, name, listed(headers.get(BEFORE, ""), place))
+
+
+def listed(before: str, place: int) -> tuple[int, ...] | None:
+    """The places of a loop's entries, by what the last one says, which is at `place`; None if it does not."""
+    count, mark, places = before.partition(":")
+    if not mark or not count.isdecimal():
+        return None
+    found = tuple([int(one) for one in places.split(",") if one.isdecimal()])
+    return (*found, place) if len(found) == int(count) else None
+
+
+async def at_places(connection: Connection, stream: str, places: tuple[int, ...]) -> list[Msg] | None:
+    """The messages at some places of a stream; None if one is not there, or not yet where it was looked for.
+
+    Raises:
+        JournalUnreachable: the server does not answer.
+        JournalFailure: it refuses.
+    """
+    subject = f"$JS.API.DIRECT.GET.{stream}"
+    asked = [connection.request(subject, msgspec.json.encode({"seq": place})) for place in places]
+    found = await asyncio.gather(*asked)
+    return list(found) if all(_checked(message, stream) for message in found) else None
 
 
 class _Error(Struct):

@@ -21,8 +21,8 @@ from flyball.core.events import Event
 from flyball.core.ids import new_id
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection, NatsOptions, connect
-from flyball.runtime.nats.entry import BLOB, LENGTH, decode_entry, encode_entry, events_of
-from flyball.runtime.nats.fetching import Tail, after, header, sequence, tail
+from flyball.runtime.nats.entry import BEFORE, BLOB, LENGTH, decode_entry, encode_entry, events_of
+from flyball.runtime.nats.fetching import Tail, after, at_places, header, sequence, tail
 from flyball.runtime.nats.layout import Layout, set_up
 from flyball.runtime.nats.naming import BEGIN, LoopSubjects, beginnings, journal_stream
 from flyball.runtime.nats.stored import WRONG_LAST, Stored
@@ -118,13 +118,15 @@ class NatsJournal:
             "Nats-Expected-Last-Subject-Sequence-Subject": subjects.all,
             LENGTH: str(length),
         }
+        if before := known.before():
+            headers[BEFORE] = before
         if len(data) + _ROOM > self.connection.max_payload:
             headers[BLOB] = await self._blobs.put(data)
             data = b""
         message = await self.connection.request(subjects.entry(kind), data, headers)
         answer = msgspec.json.decode(message.data, type=Stored)
         if answer.error is None:
-            return self._learn(loop_id, Tail(answer.seq, length, name)).length
+            return self._learn(loop_id, known.then(answer.seq, length, name)).length
         if answer.error.err_code != WRONG_LAST:
             raise JournalFailure(
                 f"NATS does not take events of loop {loop_id!r}: {answer.error.description}",
@@ -146,18 +148,36 @@ class NatsJournal:
     async def read(self, loop_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`."""
         subjects = LoopSubjects(loop_id, self.partitions)
-        until = time.monotonic() + self.connection.patience
         place = self._read.get(loop_id)
         # An entry begins where the last one that was read ended, or all are read.
         reached = place if place is not None and place.length <= start else Tail()
+        messages = None if reached.length else await self._all(loop_id, subjects)
+        if messages is None:
+            messages = await self._from(reached.sequence + 1, loop_id, subjects)
+        if messages:
+            _keep(self._read, loop_id, Tail(sequence(messages[-1]), _length(messages[-1])))
+        wanted = [message for message in messages if _length(message) > start]
+        return events_of([await self._entry(message) for message in wanted], loop_id, start)
+
+    async def _all(self, loop_id: str, subjects: LoopSubjects) -> list[Msg] | None:
+        """All entries of a loop, by the places that its last one names; None where it names none.
+
+        Looking through a stream for a loop's entries takes the longer the more loops there are.
+        """
+        end = await self._end(loop_id, subjects)
+        if not end.length:
+            return []
+        return None if end.entries is None else await at_places(self.connection, subjects.stream, end.entries)
+
+    async def _from(self, first: int, loop_id: str, subjects: LoopSubjects) -> list[Msg]:
+        """The entries of a loop from a place in the stream on, as far as they are known to be there."""
+        until = time.monotonic() + self.connection.patience
         while True:
-            first = reached.sequence + 1
             messages = await after(self.connection, subjects.stream, subjects.all, first)
-            end = Tail(sequence(messages[-1]), int(header(messages[-1], LENGTH))) if messages else reached
-            length = end.length
+            length = _length(messages[-1]) if messages else 0
             known = self._tails.get(loop_id)
-            if known is None or length >= known.length:
-                break
+            if known is None or length >= known.length or known.sequence < first:
+                return messages
             # A copy that is behind has answered: what we know to be there must be found.
             if time.monotonic() >= until:
                 raise JournalUnreachable(
@@ -166,10 +186,6 @@ class NatsJournal:
                     loop_id=loop_id,
                 )
             await asyncio.sleep(0.02)
-        if end.length:
-            _keep(self._read, loop_id, end)
-        wanted = [message for message in messages if int(header(message, LENGTH)) > start]
-        return events_of([await self._entry(message) for message in wanted], loop_id, start)
 
     async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """See `Journal.wait`."""
@@ -221,6 +237,11 @@ class NatsJournal:
             _keep(self._tails, loop_id, end)
             self._watches.learn(loop_id, end.length)
         return end
+
+
+def _length(message: Msg) -> int:
+    """How many events a loop has with an entry."""
+    return int(header(message, LENGTH))
 
 
 def _keep(tails: OrderedDict[str, Tail], loop_id: str, end: Tail) -> None:

@@ -109,9 +109,7 @@ def _unreadable(data: bytes, place: str, error: Exception) -> InvalidMessage:
         try:
             msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return InvalidMessage(
-                f"it is not JSON: {error}", subject=place, reason=Refusal.NOT_JSON
-            )
+            return InvalidMessage(f"it is not JSON: {error}", subject=place, reason=Refusal.NOT_JSON)
         return InvalidMessage(f"no envelope: {error}", subject=place, reason=Refusal.NO_ENVELOPE)
     if exact is not None and exact.version != VERSION:
         return _other_release(place, exact.version)

@@ -176,7 +176,7 @@ class LoopWorker:
         event = told.event
         while True:
             events, state = await load(self._journal, told.loop_id)
-            self._agents.get(state.spec.agent)
+            bindings = self._agents.get(state.spec.agent)
             before = {effect.id for effect in owed(state)}
             taken = take(state, event)
             try:
@@ -185,6 +185,8 @@ class LoopWorker:
             except JournalConflict:
                 continue
             break
+        # It has just been read: who keeps it need not read it again.
+        self._keepers.setdefault(told.loop_id, Keeper(bindings, self._journal, state, len(events) + taken))
         if reply := delivery.headers.get(REPLY):
             await self._bus.connection.publish(reply, b"1" if taken else b"0")
         return {effect.id for effect in owed(state)} - before
