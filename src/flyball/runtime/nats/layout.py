@@ -6,6 +6,7 @@ that loops are written side by side. How many there are is settled when they are
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from flyball.runtime.nats.naming import journal_stream, journal_subjects, notice
 PARTITIONS = "flyball.partitions"
 """The note on a journal stream that says how many there are."""
 _NAME_IN_USE = 10058
+_SERVERS_FAULT = 500
 BLOBS = "FLYBALL_BLOBS"
 """The object store for what is too large for a message of the journal."""
 WIRE_BLOBS = "FLYBALL_WIRE"
@@ -85,14 +87,21 @@ async def make(connection: Connection, name: str, do: Callable[[], Any]) -> None
     """
     from nats.js.errors import APIError
 
-    try:
-        await connection.patiently(do)
-    except APIError as error:
-        # Another worker has made it, a moment ago or long since, perhaps with another number of copies.
-        if error.err_code != _NAME_IN_USE:
-            raise UserError(
-                f"the server does not make the stream {name}: {error.description or error}", stream=name
-            ) from error
+    for pause in (0.05, 0.5, None):
+        try:
+            await connection.patiently(do)
+        except APIError as error:
+            # Another worker has made it, a moment ago or long since, perhaps with another number of copies.
+            if error.err_code == _NAME_IN_USE:
+                return
+            if pause is None or (error.code or 0) < _SERVERS_FAULT:
+                raise UserError(
+                    f"the server does not make the stream {name}: {error.description or error}", stream=name
+                ) from error
+            # Such as one of the same name that is just being deleted.
+            await asyncio.sleep(pause)
+        else:
+            return
 
 
 async def make_bucket(connection: Connection, name: str, replicas: int, ttl: float | None = None) -> None:
