@@ -38,19 +38,37 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     metadata: dict[str, Any] | None = None
     correlation: Correlation = Correlation()
     history: tuple[Message, ...] | None = None
+    depth: int = 0
+    max_depth: int | None = None
 
 
 class RunContext(Generic[DepsT]):
     """The run as seen from a tool, a prompt function or a validator: its dependencies and its facts.
 
-    It is a snapshot, made for one call; nothing that is done to it reaches the run.
+    It is a snapshot, made for one call; nothing that is done to it reaches the run. Another agent that is run
+    from within one is told so: `await other.run("…", parent=ctx)` begins a child of this run.
     """
 
-    __slots__ = ("_deps", "facts")
+    __slots__ = ("_begun", "_deps", "_home", "facts")
 
-    def __init__(self, deps: DepsT, facts: RunFacts) -> None:
+    def __init__(self, deps: DepsT, facts: RunFacts, home: Any = None) -> None:
         self._deps = deps
         self.facts = facts
+        self._home = home
+
+    @property
+    def home(self) -> Any:
+        """Where child loops go unless they are told otherwise (`orchestrate.children.Home`), or None."""
+        return self._home
+
+    def number(self, name: str) -> int:
+        """How often this was asked with the same name before: what tells children that are alike apart."""
+        try:
+            begun = self._begun
+        except AttributeError:
+            begun = self._begun = dict[str, int]()
+        begun[name] = count = begun.get(name, -1) + 1
+        return count
 
     @property
     def deps(self) -> DepsT:
@@ -99,6 +117,16 @@ class RunContext(Generic[DepsT]):
     def run_id(self) -> str:
         """The run's id, which is the loop's id."""
         return self.facts.loop_id
+
+    @property
+    def depth(self) -> int:
+        """How deep the run stands under others: 0 for one that was begun from outside."""
+        return self.facts.depth
+
+    @property
+    def parent_run_id(self) -> str:
+        """The id of the run that this one was begun from, or an empty text."""
+        return self.facts.parent_loop_id
 
     @property
     def run_step(self) -> int:

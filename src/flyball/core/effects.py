@@ -69,10 +69,16 @@ class Deliver(_Effect, frozen=True, tag="deliver"):
 
 
 class End(_Effect, frozen=True, tag="end"):
-    """Write down how it ended."""
+    """Write down how it ended; before that, tell those whom it concerns.
+
+    `cancels` are the child loops to be cancelled, `editor` is the agent that goes on from the answer. Both
+    may be done twice: the signal has the same id each time, and so has the editor's loop.
+    """
 
     outcome: Outcome
     error: SystemError | None = None
+    cancels: tuple[str, ...] = ()
+    editor: str = ""
 
 
 Effect: TypeAlias = Admit | Prepare | Infer | Judge | Execute | Settle | Wait | Deliver | End

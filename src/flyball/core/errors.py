@@ -30,6 +30,7 @@
     ├── OrchestrationFailure        orchestration_failure   not retryable
     │   ├── StepMismatch                ORCHESTRATION_STEP_MISMATCH
     │   ├── IterationLimit              ORCHESTRATION_ITERATION_LIMIT
+    │   ├── DepthLimit                  ORCHESTRATION_DEPTH_LIMIT
     │   ├── NoConsensus                 ORCHESTRATION_NO_CONSENSUS
     │   ├── UsageLimitExceeded          ORCHESTRATION_USAGE_LIMIT
     │   │   └── QuotaExceeded               ORCHESTRATION_QUOTA_EXCEEDED
@@ -371,6 +372,12 @@ class IterationLimit(OrchestrationFailure):
     """The loop reached its iterations without an answer: details `limit`, `allowed`."""
 
     code = "ORCHESTRATION_ITERATION_LIMIT"
+
+
+class DepthLimit(OrchestrationFailure):
+    """The loop stands deeper under others than is allowed."""
+
+    code = "ORCHESTRATION_DEPTH_LIMIT"
 
 
 class NoConsensus(OrchestrationFailure):

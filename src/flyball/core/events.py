@@ -182,6 +182,13 @@ class SignalReceived(_Event, frozen=True, tag="signal_received"):
     signal: Signal
 
 
+class ChildStarted(_Event, frozen=True, tag="child_started"):
+    """A loop is begun under this one. Written before the child's own Started: no child is unknown."""
+
+    loop_id: str
+    agent: str = ""
+
+
 class TimePassed(_Event, frozen=True, tag="time_passed"):
     """The deadline passed."""
 
@@ -219,6 +226,7 @@ Event: TypeAlias = (
     | TurnSettled
     | StageMoved
     | SignalReceived
+    | ChildStarted
     | TimePassed
     | Delivered
     | Ended

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from flyball.core.errors import FlyballError, IterationLimit, QuotaExceeded, UsageLimitExceeded
+from flyball.core.errors import DepthLimit, FlyballError, IterationLimit, QuotaExceeded, UsageLimitExceeded
 from flyball.core.usage import RunUsage
 
 
@@ -65,7 +65,8 @@ class Limits(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
 
     An iteration is one model call with the handling of its tool calls. `timeout` is for the whole run, in
     seconds. `repeated_calls` is how often the model may ask for the very same calls in a row (or go round
-    the same cycle of two or three) before that counts as a loop.
+    the same cycle of two or three) before that counts as a loop. `max_depth` is how deep under others a loop
+    may stand: one that nobody began from within a run has depth 0. It holds for the loops below it, too.
     """
 
     max_iterations: int | None = 20
@@ -75,6 +76,7 @@ class Limits(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     repeated_calls: int | None = 5
     calls_per_turn: int | None = 256
     max_concurrency: int = 64
+    max_depth: int | None = 8
 
     def before_request(self, usage: RunUsage, iterations: int) -> FlyballError | None:
         """What one more model call would break."""
@@ -88,6 +90,18 @@ class Limits(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
         if allowed is not None and usage.requests >= allowed:
             return self.usage.check_before_request(usage)
         return None if self.quota is None else self.quota.check(usage, more_requests=1)
+
+    def at_depth(self, depth: int) -> DepthLimit | None:
+        """What a loop at this depth breaks."""
+        allowed = self.max_depth
+        if allowed is None or depth <= allowed:
+            return None
+        return DepthLimit(
+            f"a loop at depth {depth}: the limit max_depth is {allowed}",
+            limit="max_depth",
+            allowed=allowed,
+            depth=depth,
+        )
 
     def after_answer(self, usage: RunUsage, calls: int) -> FlyballError | None:
         """What the tokens so far break, or the calls that are asked for now."""

@@ -55,6 +55,11 @@ class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tru
 
 TEXT_OUTPUT = OutputSpec()
 
+ARCHITECT = "architect"
+"""The role whose executing is architecting, and whose answer an editor may go on from."""
+EDITOR = "editor"
+"""The role of an architect's editor, unless its agent has one of its own."""
+
 
 class LoopSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """Everything about an agent that a loop must remember.
@@ -76,3 +81,6 @@ class LoopSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     prepares: bool = False
     judges: bool = False
     delivers: bool = False
+    role: str = ""
+    editor: str = ""
+    """The agent that goes on from the answer, in a loop of its own, if this one ends well."""

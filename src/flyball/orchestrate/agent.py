@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar, cast, overload
 
+from msgspec.structs import replace
 from typing_extensions import Unpack
 
 from flyball.core.clock import Clock
@@ -31,10 +32,12 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import AgentConfig, bind
 from flyball.orchestrate.driven import DrivenLoop
 from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.edited import edited, edited_elsewhere, replayed_editor
 from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.followed import FollowedLoop
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.lineage import at_home, under
 from flyball.orchestrate.machine import start
 from flyball.orchestrate.options import RunOptions, check_options
 from flyball.orchestrate.recordable import recordable
@@ -73,6 +76,8 @@ class Agent(Generic[DepsT, OutputT]):
         validators: functions that look at an output, change it, or ask for another by raising ModelRetry.
         approval: decides about calls to tools that need approval; without it they wait for a signal.
         deliveries: functions that must run when a loop ends, also if it is resumed after a crash.
+        role: what the agent is there for, such as `architect`; it stands in journals, and decides the stage.
+        editor: the agent that goes on from an architect's answer, in a loop of its own.
     """
 
     @overload
@@ -94,6 +99,8 @@ class Agent(Generic[DepsT, OutputT]):
         validators: Sequence[Validator] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
+        role: str = "",
+        editor: Agent[Any, Any] | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -115,6 +122,8 @@ class Agent(Generic[DepsT, OutputT]):
         validators: Sequence[Validator] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
+        role: str = "",
+        editor: Agent[Any, Any] | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -136,6 +145,8 @@ class Agent(Generic[DepsT, OutputT]):
         validators: Sequence[Validator] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
+        role: str = "",
+        editor: Agent[Any, Any] | None = None,
     ) -> None: ...
     def __init__(
         self,
@@ -156,6 +167,8 @@ class Agent(Generic[DepsT, OutputT]):
         validators: Sequence[Validator] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
+        role: str = "",
+        editor: Agent[Any, Any] | None = None,
         **unknown: Any,
     ) -> None:
         self.config = AgentConfig.of(
@@ -174,6 +187,8 @@ class Agent(Generic[DepsT, OutputT]):
             validators=validators,
             approval=approval,
             deliveries=deliveries,
+            role=role,
+            editor=editor,
             **unknown,
         )
         self._bindings: Bindings | None = None
@@ -188,16 +203,19 @@ class Agent(Generic[DepsT, OutputT]):
         Raises:
             FlyballError: the run failed or was cancelled; `partial` holds what it had reached.
         """
-        if not options:
+        given: Any = options
+        if options and "parent" in options:
+            given = at_home(options)
+        if not given:
             drive = self._fresh(prompt)
-        elif "driver" in options:
-            return await self._run_elsewhere(prompt, options)
+        elif "driver" in given:
+            return await self._run_elsewhere(prompt, given)
         else:
-            drive = await self._begin(prompt, options)
+            drive = await self._begin(prompt, given)
         if drive.bindings.waits_for_people and not drive.shared:
             raise _nobody_can_approve(drive.bindings)
         await drive.run()
-        return result_of(drive)
+        return await edited(drive) if drive.state.spec.editor else result_of(drive)
 
     def run_sync(
         self, prompt: Content | None = None, **options: Unpack[RunOptions[DepsT]]
@@ -280,7 +298,7 @@ class Agent(Generic[DepsT, OutputT]):
         """
         drive = await Drive.take_over(self._bound({"deps": deps}), journal, loop_id)
         await drive.run()
-        return result_of(drive)
+        return await edited(drive) if drive.state.spec.editor else result_of(drive)
 
     async def replay(self, loop_id: str, journal: Journal) -> RunResult[OutputT]:
         """The result of a recorded loop, from its journal alone: no model, no tool, no callback runs.
@@ -294,7 +312,10 @@ class Agent(Generic[DepsT, OutputT]):
         if state.at != "done":
             raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): use resume()")
         # By the recorded spec: no engine is looked for, so a journal can be read where none is installed.
-        return result_from(state, reader_for(self.config.output, state.spec.output), journal)
+        result = result_from(state, reader_for(self.config.output, state.spec.output), journal)
+        if state.spec.editor and self.config.editor is not None:
+            return replace(result, editor=await replayed_editor(self.config.editor, loop_id, journal))
+        return result
 
     async def fork(
         self,
@@ -327,7 +348,7 @@ class Agent(Generic[DepsT, OutputT]):
         )
         drive = await Drive.take_over(bindings, into or journal, forked)
         await drive.run()
-        return result_of(drive)
+        return await edited(drive) if drive.state.spec.editor else result_of(drive)
 
     # Variations
 
@@ -431,11 +452,15 @@ class Agent(Generic[DepsT, OutputT]):
         journal = options.get("journal")
         if journal is None:
             return await Drive.begin(bindings, MemoryJournal(), started, clock, shared=False)
-        return await Drive.begin(bindings, journal, started, clock)
+        home = options["parent"].home if "parent" in options else None
+        known = isinstance(home, Drive) and home.journal is journal
+        return await Drive.begin(bindings, journal, started, clock, parent=home if known else None)
 
     @asynccontextmanager
     async def _opened(self, prompt: Content | None, options: Any) -> AsyncGenerator[Loop]:
         """Begin a run that its caller takes part in, wherever it is driven."""
+        if "parent" in options:
+            options = at_home(options)
         if "driver" not in options:
             drive = await self._begin(prompt, options)
             try:
@@ -451,7 +476,10 @@ class Agent(Generic[DepsT, OutputT]):
         """Hand the loop to another driver."""
         driver, bindings, started, clock = self._for_driver(prompt, options)
         journal, state = await driver.run(bindings, options.get("journal"), started, clock)
-        return result_from(state, bindings.output, journal)
+        result = result_from(state, bindings.output, journal)
+        if not state.spec.editor:
+            return result
+        return replace(result, editor=await edited_elsewhere(driver, bindings, journal, state, clock))
 
     def _for_driver(self, prompt: Content | None, options: Any) -> tuple[Driver, Bindings, Started, Clock]:
         """What another driver needs to begin a loop."""
@@ -531,7 +559,8 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
         raise UserError(f"correlation= takes a Correlation, not {correlation!r}")
     recordable(correlation, "correlation")
     given = cast("dict[str, Any] | None", metadata)
-    return Started(now, VERSION, loop_id or new_id(), spec, prompt, history, correlation, given)
+    started = Started(now, VERSION, loop_id or new_id(), spec, prompt, history, correlation, given)
+    return under(options["parent"], started, options) if "parent" in options else started
 
 
 def prompt_message(prompt: Content | None) -> Message | None:

@@ -32,6 +32,7 @@ class Bindings:
         "approval",
         "deliveries",
         "deps",
+        "editor",
         "engine",
         "output",
         "parts",
@@ -54,6 +55,7 @@ class Bindings:
         approval: Approval | None = None,
         deliveries: tuple[Delivery, ...] = (),
         deps: Any = None,
+        editor: Callable[[], Bindings] | None = None,
     ) -> None:
         self.spec = spec
         self.engine = engine
@@ -64,6 +66,7 @@ class Bindings:
         self.approval = approval
         self.deliveries = deliveries
         self.deps = deps
+        self.editor = editor
         self.parts = request_parts(spec)
         self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
 

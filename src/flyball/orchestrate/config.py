@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from flyball.core.errors import UserError
 from flyball.core.limits import Limits
 from flyball.core.settings import ModelSettings
-from flyball.core.spec import LoopSpec, OutputMode
+from flyball.core.spec import ARCHITECT, LoopSpec, OutputMode
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
@@ -44,6 +44,8 @@ class AgentConfig(Struct, frozen=True):
     validators: tuple[Validator, ...] = ()
     approval: Approval | None = None
     deliveries: tuple[Delivery, ...] = ()
+    role: str = ""
+    editor: Any = None
 
     @classmethod
     def of(cls, **given: Any) -> AgentConfig:
@@ -72,7 +74,9 @@ class AgentConfig(Struct, frozen=True):
             raise UserError(f"retries is a number from 0, not {config.retries!r}")
         if config.approval is not None and not callable(config.approval):
             raise UserError(f"approval= takes a function, not {config.approval!r}")
-        return config
+        if type(config.role) is not str:
+            raise UserError(f"role= takes text, such as 'architect', not {config.role!r}")
+        return config if config.editor is None else _with_editor(config)
 
     def for_run(self, options: Mapping[str, Any]) -> AgentConfig:
         """This config as one run's options have it; the same object where they change nothing."""
@@ -153,6 +157,8 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         prepares=any(spec.checks_availability for spec in specs.values()),
         judges=config.approval is not None,
         delivers=bool(config.deliveries),
+        role=config.role,
+        editor="" if config.editor is None else config.editor.config.name,
     )
     spec = recordable(made, "the agent")
     return Bindings(
@@ -165,7 +171,24 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         approval=config.approval,
         deliveries=config.deliveries,
         deps=deps,
+        editor=None if config.editor is None else _ready(config.editor),
     )
+
+
+def _with_editor(config: AgentConfig) -> AgentConfig:
+    """A config with an editor: it is an architect's."""
+    name = getattr(getattr(config.editor, "config", None), "name", None)
+    if not isinstance(name, str) or not name:
+        raise UserError(f"editor= takes an agent that has a name, not {config.editor!r}")
+    if config.role not in ("", ARCHITECT):
+        raise UserError(f"only an architect has an editor, and this agent's role is {config.role!r}")
+    return replace(config, role=ARCHITECT)
+
+
+def _ready(editor: Any) -> Callable[[], Bindings]:
+    """The editor's bindings, whenever they are wanted; what is wrong with them shows now."""
+    editor.bindings()
+    return editor.bindings
 
 
 def _same_output(one: AgentConfig, other: AgentConfig) -> bool:

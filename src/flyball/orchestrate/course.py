@@ -10,6 +10,7 @@ from msgspec import UNSET
 from flyball.core.errors import CancelledSignal, CancelledTimeout
 from flyball.core.events import (
     Admitted,
+    ChildStarted,
     Delivered,
     Ended,
     Forked,
@@ -76,7 +77,9 @@ def started(event: Started) -> State:
             say(state, prompt.parts)
         else:
             history.append(prompt)
-    if spec.admits:
+    if event.depth and (breach := spec.limits.at_depth(event.depth)) is not None:
+        fail(state, breach)
+    elif spec.admits:
         state.at = "admit"
     else:
         next_turn(state)
@@ -139,6 +142,11 @@ def meant_by(state: State, signal: Signal) -> tuple[int, ...]:
     return tuple([index for index in state.awaiting if state.calls[index].id == signal.call_id])
 
 
+def child_started(state: State, event: ChildStarted) -> None:
+    """A loop is begun under this one."""
+    state.children = (*state.children, event.loop_id)
+
+
 def time_passed(state: State, _: TimePassed) -> None:
     """The deadline is there."""
     timeout = state.spec.limits.timeout or 0.0
@@ -186,7 +194,10 @@ def reopened(state: State, event: Reopened) -> None:
     if state.history and state.history[-1].role is Role.ASSISTANT:
         reason = f" ({error.message[:500]})" if error is not None else ""
         say(state, (Retry(f"That did not work{reason}. Try again."),))
-    next_turn(state)
+    if (breach := state.spec.limits.at_depth(state.depth)) is not None:
+        fail(state, breach)
+    else:
+        next_turn(state)
 
 
 def forked(state: State, event: Forked) -> None:
@@ -196,6 +207,7 @@ def forked(state: State, event: Forked) -> None:
     state.spec = event.spec
     state.tool_choice = event.spec.tool_choice
     state.epoch, state.attempt = 0, 1
+    state.parent_loop_id, state.depth, state.children = "", 0, ()  # a fork stands by itself
     state.started_at = event.at
     _begin_anew(state, event.at)
     instruct(state, (event.spec.instructions,) if event.spec.instructions else ())

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, TypeVar
 
 from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.edited import edited, has_edited
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import Step, begun_at, result_of, step_of
 from flyball.orchestrate.state import State
 from flyball.orchestrate.streaming import stream
 
+PieceT = TypeVar("PieceT")
+
 
 class DrivenLoop:
     """One loop, driven by whoever reads it."""
 
-    __slots__ = ("drive",)
+    __slots__ = ("_edited", "drive")
 
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
+        self._edited: RunResult[Any] | None = None
 
     @property
     def state(self) -> State:
@@ -38,7 +42,7 @@ class DrivenLoop:
 
     def result(self) -> RunResult[Any]:
         """The result of a loop that is over."""
-        return result_of(self.drive)
+        return self._edited or result_of(self.drive)
 
     async def step(self) -> Step | None:
         """Drive one turn. None when the run is over."""
@@ -53,12 +57,30 @@ class DrivenLoop:
         while not drive.done and drive.state.turn == turn:
             await drive.advance()
         await drive.flush()
+        await self._edit()
         return step_of(turn, drive.state.history[begun:])
+
+    async def _edit(self) -> None:
+        """Have the editor carried out, once an architect has answered: nobody else would."""
+        drive = self.drive
+        if self._edited is None and drive.done and has_edited(drive.state):
+            self._edited = await edited(drive)
 
     def text(self, before: AsyncGenerator[Any] | None) -> AsyncGenerator[str]:
         """The text of `events`, piece by piece."""
-        return stream(self.drive, before, only_text=True)
+        return self._then_edit(stream(self.drive, before, only_text=True))
 
     def events(self, before: AsyncGenerator[Any] | None) -> AsyncGenerator[StreamEvent]:
         """Drive to the end; the pieces of the answers as they come. `before` ends here."""
-        return stream(self.drive, before)
+        return self._then_edit(stream(self.drive, before))
+
+    def _then_edit(self, pieces: AsyncGenerator[PieceT]) -> AsyncGenerator[PieceT]:
+        return self._with_editor(pieces) if self.drive.state.spec.editor else pieces
+
+    async def _with_editor(self, pieces: AsyncGenerator[PieceT]) -> AsyncGenerator[PieceT]:
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            await pieces.aclose()
+        await self._edit()

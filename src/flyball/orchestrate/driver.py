@@ -39,8 +39,16 @@ from flyball.core.signals import Signal
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.children import (
+    Parent,
+    begin,
+    cancel_by_journal,
+    cancel_children,
+    heed_parent,
+)
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import call_to_run
+from flyball.orchestrate.editing import editor_bindings, editor_loop, editor_started
 from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.ledger import Ledger
@@ -64,6 +72,8 @@ class Drive(Ledger):
     _follower: asyncio.Handle | asyncio.Task[None] | None = None
     _timer: Timer | None = None
     _wake: asyncio.Future[None] | None = None
+    editor: Drive | None = None
+    """The editor's loop, once this one has begun it."""
     effect: Effect | None = None
     """What is being performed in this task."""
     interrupted = False
@@ -105,17 +115,24 @@ class Drive(Ledger):
         clock: Clock = SYSTEM_CLOCK,
         *,
         shared: bool = True,
+        parent: Parent | None = None,
     ) -> Drive:
         """Begin a loop, or go on with the one that has this id already.
+
+        `parent` is the loop that it is begun under, where that one's journal need not be read.
 
         Raises:
             LoopMismatch: the id belongs to a loop with another prompt, history or spec.
         """
         try:
-            length = await journal.append(started.loop_id, (started,), 0)
+            if started.parent_loop_id:
+                state, length = await begin(journal, started, clock, parent)
+            else:
+                length = await journal.append(started.loop_id, (started,), 0)
+                state = start(started)
         except JournalConflict:
             return await cls.take_over(bindings, journal, started.loop_id, clock, started)
-        return cls(bindings, journal, start(started), length, clock, shared=shared)
+        return cls(bindings, journal, state, length, clock, shared=shared)
 
     @classmethod
     async def take_over(
@@ -141,6 +158,10 @@ class Drive(Ledger):
             check_same(events, wanted)
         if state.at != "done":
             check_bound(state.spec, bindings)
+        if state.parent_loop_id:
+            await heed_parent(journal, loop_id, clock)
+            events = await journal.read(loop_id)
+            state = fold(events, f"loop {loop_id}")
         drive = cls(bindings, journal, state, len(events), clock)
         if state.at != "done":
             now = clock.now()
@@ -203,6 +224,10 @@ class Drive(Ledger):
                     if not to_end and self.state.at != "end":
                         return
                 if state.at == "end":
+                    if state.children or state.spec.editor:
+                        if not await self._take_leave():
+                            continue
+                        state = self.state
                     ended = Ended(self.clock.now(), state.outcome or Outcome.FAILED, state.error)
                     if take(state, ended):
                         self.pending.append(ended)
@@ -352,13 +377,13 @@ class Drive(Ledger):
         if isinstance(effect, Settle):
             return self._settle()
         if isinstance(effect, Prepare):
-            return performers.prepare(state, bindings, deps, now)
+            return performers.prepare(state, bindings, deps, now, self)
         if isinstance(effect, Admit):
-            return performers.admit(state, bindings, deps, now)
+            return performers.admit(state, bindings, deps, now, self)
         if isinstance(effect, Judge):
-            return performers.judge(state, effect.indices, bindings, deps, now)
+            return performers.judge(state, effect.indices, bindings, deps, now, self)
         assert isinstance(effect, Deliver), effect
-        return performers.deliver(state, bindings, self.read_output(), deps, now)
+        return performers.deliver(state, bindings, self.read_output(), deps, now, self)
 
     def _execute(self, effect: Execute) -> Coroutine[Any, Any, Event]:
         state = self.state
@@ -366,7 +391,8 @@ class Drive(Ledger):
         call = state.calls[index] if state.arguments is None else call_to_run(state, index)
         tool = self.bindings.tools.get(call.name)
         facts = call_facts(state, effect) if tool is not None and tool.wants_context else None
-        return performers.call_tool(tool, call, state.turn, index, self.bindings.deps, facts, self.clock.now)
+        bindings, now = self.bindings, self.clock.now
+        return performers.call_tool(tool, call, state.turn, index, bindings.deps, facts, now, self)
 
     async def _execute_once(self, effect: Execute) -> Event | None:
         """Record that the call starts, then run it, unless something else came first."""
@@ -379,7 +405,9 @@ class Drive(Ledger):
 
     async def _settle(self) -> Event:
         bindings = self.bindings
-        event, output = await performers.settle_validated(self.state, bindings, bindings.deps, self.clock.now)
+        event, output = await performers.settle_validated(
+            self.state, bindings, bindings.deps, self.clock.now, self
+        )
         if event.accepted:
             self.output = output
         return event
@@ -391,6 +419,42 @@ class Drive(Ledger):
         if self.output is UNREAD:
             self.output = self.bindings.output.of(self.state)
         return self.output
+
+    # Loops under this one
+
+    def child_options(self) -> Mapping[str, Any]:
+        """Where child loops go: beside their parent."""
+        return {"journal": self.journal}
+
+    async def _take_leave(self) -> bool:
+        """Do what the end owes others; False if something came first, so that one must look again."""
+        if self.pending and not (self.flush_now() or await self.flush()):
+            return False
+        effect = owed(self.state)[0]
+        if isinstance(effect, End):
+            if effect.cancels:
+                cancel = cancel_by_journal(self.journal, self.clock)
+                await cancel_children(self.journal, self.state, cancel)
+            if effect.editor:
+                await self.begin_editor()
+        return True
+
+    async def begin_editor(self) -> Drive:
+        """Begin the editor's loop, or go on with it; it is driven by whoever drove this one, after it.
+
+        Raises:
+            UserError: the agent has no editor here.
+        """
+        if self.editor is None:
+            bindings, journal, clock = editor_bindings(self.bindings), self.journal, self.clock
+            loop_id = editor_loop(self.loop_id)
+            if await journal.read(loop_id):
+                self.editor = await Drive.take_over(bindings, journal, loop_id, clock)
+            else:
+                started = editor_started(self.state, bindings.spec, clock.now())
+                shared = self.shared
+                self.editor = await Drive.begin(bindings, journal, started, clock, shared=shared, parent=self)
+        return self.editor
 
     # Signals and time
 
@@ -482,6 +546,7 @@ def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
         "output validators": (spec.output.validated, bindings.validators),
         "deliveries": (spec.delivers, bindings.deliveries),
         "an approval callback": (spec.judges, bindings.approval),
+        "an editor": (spec.editor, bindings.editor),
     }
     missing = [what for what, (needed, bound) in wanted.items() if needed and not bound]
     if missing:

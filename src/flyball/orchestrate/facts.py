@@ -22,6 +22,8 @@ def run_facts(state: State) -> RunFacts:
         metadata=state.metadata,
         correlation=state.correlation,
         history=tuple(state.history),
+        depth=state.depth,
+        max_depth=state.spec.limits.max_depth,
     )
 
 
@@ -45,4 +47,6 @@ def call_facts(state: State, effect: Execute) -> RunFacts:
         state.metadata,
         state.correlation,
         tuple(state.history) if tool.wants_history else None,
+        state.depth,
+        state.spec.limits.max_depth,
     )

@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from msgspec.structs import replace
+
 from flyball.core.effects import Infer
 from flyball.core.errors import JournalCorrupt, UserError
 from flyball.core.events import Event, ModelAnswered, ModelFailed
@@ -17,6 +19,7 @@ from flyball.core.signals import Signal
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.text import text_pieces
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.edited import editor_followed, has_edited
 from flyball.orchestrate.elsewhere import Delta, Following
 from flyball.orchestrate.machine import fold, owed, take
 from flyball.orchestrate.pieces import Pieces
@@ -37,6 +40,7 @@ class FollowedLoop:
         """What is recorded and was not shown yet."""
         self._deltas: dict[str, list[Delta]] = {}
         """What came of model calls whose turn was not reached yet, by effect."""
+        self._editor: RunResult[Any] | None = None
         self._open: tuple[str, Pieces] = ("", Pieces())
         """The answer that is being shown, with the effect that it answers."""
 
@@ -56,7 +60,8 @@ class FollowedLoop:
 
     def result(self) -> RunResult[Any]:
         """The result of a loop that is over."""
-        return result_from(self.state, self._bindings.output, self._following.journal)
+        result = result_from(self.state, self._bindings.output, self._following.journal)
+        return result if self._editor is None else replace(result, editor=self._editor)
 
     async def step(self) -> Step | None:
         """The next turn, once it is recorded. None when the run is over."""
@@ -68,7 +73,14 @@ class FollowedLoop:
         turn, begun = state.turn, begun_at(state)
         while not self.done and state.turn == turn:
             await self._next()
+        await self._edit()
         return step_of(turn, state.history[begun:])
+
+    async def _edit(self) -> None:
+        """Wait for the editor, once all that the architect said has been shown."""
+        if self._editor is None and self.done and has_edited(self.state):
+            journal = self._following.journal
+            self._editor = await editor_followed(self._bindings, journal, self.state)
 
     def text(self, before: AsyncGenerator[Any] | None) -> AsyncGenerator[str]:
         """The text of `events`, piece by piece."""
@@ -110,6 +122,7 @@ class FollowedLoop:
                 await self._hear()
             else:
                 await self._next()
+        await self._edit()
 
     def _inference(self) -> str | None:
         """The id of the model call that is owed, as far as was shown."""

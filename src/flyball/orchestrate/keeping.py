@@ -12,15 +12,18 @@ knows whether somebody lived to ask, `ask_again` has all of it asked for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any
 
 from flyball.core.clock import Clock
-from flyball.core.effects import Effect, Execute, Infer, Wait
+from flyball.core.effects import Effect, End, Execute, Infer, Wait
 from flyball.core.events import Ended, Event, Outcome, TimePassed, ToolStarted
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.children import Cancel, Home
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.course import OVER
+from flyball.orchestrate.editing import Spawn, take_leave
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.machine import owed
@@ -39,23 +42,52 @@ class Keeper(Ledger):
         length: int,
         *,
         clock: Clock = SYSTEM_CLOCK,
+        cancel: Cancel | None = None,
+        spawn: Spawn | None = None,
+        home: Home | None = None,
     ) -> None:
+        """Keep a loop.
+
+        Args:
+            bindings: its agent's code.
+            journal: where it is recorded.
+            state: where it stands.
+            length: how many events it has.
+            clock: where time comes from.
+            cancel: cancels a child, and sees to it that whoever drives it hears of it; without it, in the
+                journal.
+            spawn: has an editor's loop begun; without it, its loop is begun in the journal.
+            home: where loops go that the agent's own functions begin; without it, into memory.
+        """
         super().__init__(journal, state, length, clock)
         self.bindings = bindings
+        self._cancel = cancel
+        self._spawn = spawn
+        self._home = home
         self._own: tuple[str, asyncio.Task[Event]] | None = None
         self._asked: set[str] = set()
         """The effects that others have seen to, or we ourselves."""
         self.theirs_folded()
 
     @classmethod
-    async def of(cls, bindings_for: Callable[[str], Bindings], journal: Journal, loop_id: str) -> Keeper:
+    async def of(
+        cls,
+        bindings_for: Callable[[str], Bindings],
+        journal: Journal,
+        loop_id: str,
+        *,
+        cancel: Cancel | None = None,
+        spawn: Spawn | None = None,
+        home: Home | None = None,
+    ) -> Keeper:
         """Keep a recorded loop; `bindings_for` gives an agent's bindings.
 
         Raises:
             LoopNotFound: the journal holds no such loop.
         """
         events, state = await load(journal, loop_id)
-        return cls(bindings_for(state.spec.agent), journal, state, len(events))
+        bindings = bindings_for(state.spec.agent)
+        return cls(bindings, journal, state, len(events), cancel=cancel, spawn=spawn, home=home)
 
     def ask_again(self, only: Collection[str] | None = None) -> None:
         """Have `pump` give effects that somebody has seen to before: all, or those of these ids."""
@@ -82,6 +114,8 @@ class Keeper(Ledger):
             effects = owed(self.state)
             fresh = [effect for effect in effects if effect.id not in self._asked]
             own = next((one for one in fresh if not isinstance(one, Infer | Execute | Wait)), None)
+            if self.state.at == "end":
+                own = effects[0]  # whoever comes by may do it: nobody else need have lived to
             if own is None and self._started(fresh):
                 continue
             if self.pending and not await self.flush():
@@ -100,7 +134,7 @@ class Keeper(Ledger):
             return self.take(TimePassed(now()))
         if state.at == "settle" and not state.paused and not self.bindings.validators:
             return self.take(performers.settle(state, self.bindings.output, now)[0])
-        if state.at == "end":
+        if state.at == "end" and not (state.children or state.spec.editor):
             return self.take(Ended(now(), state.outcome or Outcome.FAILED, state.error))
         return False
 
@@ -118,7 +152,7 @@ class Keeper(Ledger):
     async def _performed(self, effect: Effect) -> Event | None:
         """Carry out an effect of the loop's own; None where it was owed no longer before it was done."""
         task = asyncio.ensure_future(
-            performers.perform_own(effect, self.state, self.bindings, self.bindings.deps, self.clock.now)
+            self._leave(effect) if isinstance(effect, End) else self._perform(effect)
         )
         self._own = effect.id, task
         following: asyncio.Task[None] | None = None
@@ -141,6 +175,24 @@ class Keeper(Ledger):
                 if one is not None and not one.done():
                     one.cancel()
                     await asyncio.wait([one])
+
+    def _perform(self, effect: Effect) -> Coroutine[Any, Any, Event]:
+        bindings, now = self.bindings, self.clock.now
+        return performers.perform_own(effect, self.state, bindings, bindings.deps, now, self._home)
+
+    async def _leave(self, effect: End) -> Event:
+        """Do what the end owes others, and then write it down."""
+        await take_leave(
+            effect,
+            self.state,
+            self.journal,
+            self.bindings,
+            self.clock,
+            parent=self,
+            cancel=self._cancel,
+            spawn=self._spawn,
+        )
+        return await self._perform(effect)
 
     def stir(self) -> None:
         """Others have appended: stop what is owed no longer."""

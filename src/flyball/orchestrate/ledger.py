@@ -13,8 +13,10 @@ import asyncio
 
 from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, JournalCorrupt, LoopTakenOver
-from flyball.core.events import Event, Resumed
+from flyball.core.events import ChildStarted, Event, Resumed
+from flyball.core.signals import Signal
 from flyball.orchestrate.call_ids import told_apart
+from flyball.orchestrate.children import reaching
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import fold, take
 from flyball.orchestrate.state import State
@@ -123,6 +125,19 @@ class Ledger:
             await self._catch_up([])
         finally:
             self._release()
+
+    async def adopt(self, child: ChildStarted) -> None:
+        """Record that a loop is begun under this one; see `Parent.adopt`."""
+        if self.take(child):
+            await self.flush()
+            self.stir()
+
+    async def cancelled(self) -> Signal | None:
+        """The cancel that reaches what is begun under this loop; see `Parent.cancelled`."""
+        if await self.journal.read(self.loop_id, self.length):
+            await self.catch_up()
+            self.stir()
+        return await reaching(self.journal, self.state)
 
     def stir(self) -> None:
         """Something was folded that nobody here waited for."""

@@ -36,6 +36,13 @@ Where a loop stands
 Steps in brackets are left out where nothing is registered for them: what is not used is never owed.
 A loop that is paused owes only the wait for a signal; a pause begins where the loop next moves, so that what
 runs may finish. A deadline is owed as a Wait until its time, beside whatever else is owed.
+
+Loops under others
+==================
+A loop that begins another has ChildStarted in its journal, before the child's Started is written. What a
+cancelled loop owes at its end names its children: whoever carries that out cancels them first. A loop that
+ends well and whose spec names an editor has that one's loop begun first. A loop that stands deeper under
+others than its limits allow fails as it starts.
 """
 
 from __future__ import annotations
@@ -48,6 +55,7 @@ from flyball.core.errors import JournalCorrupt
 from flyball.core.events import (
     Admitted,
     CallsJudged,
+    ChildStarted,
     Delivered,
     Ended,
     Event,
@@ -104,6 +112,7 @@ _APPLY: dict[type[Any], Callable[[State, Any], None]] = {
     ToolReturned: turn.tool_returned,
     TurnSettled: turn.turn_settled,
     SignalReceived: course.signal_received,
+    ChildStarted: course.child_started,
     TimePassed: course.time_passed,
     StageMoved: course.stage_moved,
     Resumed: course.resumed,
@@ -171,6 +180,14 @@ def _owed_execution(state: State) -> list[Effect]:
     return effects
 
 
+def _owed_end(state: State) -> End:
+    """The end. A cancel goes on to the children; an answer goes on to the editor, if there is one."""
+    outcome = state.outcome or Outcome.FAILED
+    cancels = state.children if outcome is Outcome.CANCELLED else ()
+    editor = state.spec.editor if outcome is Outcome.SUCCESS else ""
+    return End(effect_id(state, "end", 0), outcome, state.error, cancels, editor)
+
+
 _AT_MOST_ONCE = Safety.AT_MOST_ONCE
 _FOR_APPROVAL = (SignalType.APPROVE, SignalType.REJECT)
 _WHILE_PAUSED = (SignalType.RESUME,)
@@ -183,7 +200,7 @@ _OWED: dict[str, Callable[[State], list[Effect]]] = {
     "execute": _owed_execution,
     "settle": lambda state: [Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/0", state.turn)],
     "deliver": lambda state: [Deliver(effect_id(state, "deliver", 0))],
-    "end": lambda state: [End(effect_id(state, "end", 0), state.outcome or Outcome.FAILED, state.error)],
+    "end": lambda state: [_owed_end(state)],
     "done": lambda _: [],
 }
 
@@ -280,6 +297,16 @@ def _accepts_signal(state: State, event: SignalReceived) -> bool:
     return signal.type is not SignalType.RETRY  # a retry is recorded as Reopened
 
 
+def _accepts_child(state: State, event: ChildStarted) -> bool:
+    """Nothing is begun under a loop that was cancelled; under one that ends well, its editor is."""
+    return (
+        state.at != "done"
+        and state.outcome is not Outcome.CANCELLED
+        and event.loop_id not in state.children
+        and event.loop_id != state.loop_id
+    )
+
+
 _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     Admitted: _answers("admit"),
     TurnPrepared: _answers_turn("prepare"),
@@ -292,6 +319,7 @@ _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     ToolReturned: _accepts_return,
     ToolStarted: _accepts_start,
     SignalReceived: _accepts_signal,
+    ChildStarted: _accepts_child,
     TimePassed: lambda state, event: state.at not in OVER and _is_late(state, event.at),
     StageMoved: lambda state, event: state.at not in OVER and event.stage in _MOVABLE,
     Resumed: lambda state, event: state.at != "done" and event.epoch == state.epoch + 1,

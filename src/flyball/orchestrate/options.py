@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypedDict
 
 from flyball.core.clock import Clock
-from flyball.core.context import DepsT
+from flyball.core.context import DepsT, RunContext
 from flyball.core.correlation import Correlation
 from flyball.core.errors import UserError
 from flyball.core.limits import Limits, UsageLimits
@@ -47,6 +47,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """Where the run is recorded; without it, in memory."""
     loop_id: str
     """The loop's id. If the journal holds it already, the run goes on where it stopped."""
+    parent: RunContext[Any]
+    """The run that this one is begun from: the context of the tool (or other function) that begins it."""
     driver: Driver
     """Who drives the loop; without it, this process does."""
     clock: Clock

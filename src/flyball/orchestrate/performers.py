@@ -42,6 +42,7 @@ from flyball.core.messages import Message, ToolCall, ToolResult
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.soundness import sound
@@ -108,15 +109,22 @@ def _no_result(given: object) -> EngineError:
 
 
 async def call_tool(  # noqa: PLR0917 - on the hot path, positional is cheaper
-    tool: Tool | None, call: ToolCall, turn: int, index: int, deps: Any, facts: RunFacts | None, now: Any
+    tool: Tool | None,
+    call: ToolCall,
+    turn: int,
+    index: int,
+    deps: Any,
+    facts: RunFacts | None,
+    now: Any,
+    home: Home | None = None,
 ) -> ToolReturned:
-    """Run one tool call; `facts` only where the tool reads its context."""
+    """Run one tool call; `facts` only where the tool reads its context. `home` is for the run's children."""
     began = now()
     if tool is None:
         missing = ToolUnavailable(f"the tool {call.name!r} is not bound in this process")
         result = ToolResult(call.id, call.name, error=missing.message, metadata={"code": missing.code})
     else:
-        result = await execute(tool, call, None if facts is None else RunContext(deps, facts))
+        result = await execute(tool, call, None if facts is None else RunContext(deps, facts, home))
     ended = now()
     return ToolReturned(ended, turn, index, result, ended - began)
 
@@ -131,9 +139,9 @@ def call_cancelled(call: ToolCall, turn: int, index: int, at: float) -> ToolRetu
 # The loop's own side
 
 
-async def admit(state: State, bindings: Bindings, deps: Any, now: Any) -> Admitted:
+async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None) -> Admitted:
     """Ask the prompt functions for their instructions."""
-    context = RunContext(deps, run_facts(state))
+    context = RunContext(deps, run_facts(state), home)
     instructions: list[str] = []
     try:
         for function in bindings.prompt_functions:
@@ -143,9 +151,11 @@ async def admit(state: State, bindings: Bindings, deps: Any, now: Any) -> Admitt
     return Admitted(now(), tuple(instructions))
 
 
-async def prepare(state: State, bindings: Bindings, deps: Any, now: Any) -> TurnPrepared:
+async def prepare(
+    state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
+) -> TurnPrepared:
     """See which tools can work now."""
-    context = RunContext(deps, run_facts(state))
+    context = RunContext(deps, run_facts(state), home)
     bound = [(name, bindings.tools[name]) for name in state.spec.tools if name in bindings.tools]
     found = await gather(*[availability(tool, context) for _, tool in bound])
     offered = {name for (name, _), tool in zip(bound, found, strict=True) if tool.available}
@@ -153,13 +163,13 @@ async def prepare(state: State, bindings: Bindings, deps: Any, now: Any) -> Turn
     return TurnPrepared(now(), state.turn, tuple([name for name in state.spec.tools if name in offered]))
 
 
-async def judge(
-    state: State, indices: tuple[int, ...], bindings: Bindings, deps: Any, now: Any
+async def judge(  # noqa: PLR0917 - like the others, and what it judges
+    state: State, indices: tuple[int, ...], bindings: Bindings, deps: Any, now: Any, home: Home | None = None
 ) -> CallsJudged:
     """Ask the approval callback about the calls that need it."""
     approval = bindings.approval
     verdicts: list[Verdict] = []
-    context = RunContext(deps, run_facts(state))
+    context = RunContext(deps, run_facts(state), home)
     for index in indices:
         if approval is None:
             verdicts.append(Verdict(index, allowed=False, reason="no approval callback is bound"))
@@ -197,8 +207,11 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
     return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
 
 
-async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any) -> tuple[TurnSettled, Any]:
+async def settle_validated(
+    state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
+) -> tuple[TurnSettled, Any]:
     """Parse the answer and have the validators look at it, who may change it or ask for another."""
+    context = RunContext(deps, run_facts(state), home)
     feedback: list[str] = []
     for index, raw in _candidates(state):
         try:
@@ -206,7 +219,7 @@ async def settle_validated(state: State, bindings: Bindings, deps: Any, now: Any
             if repairs:
                 _refuse_if_cut(state)
             before = bindings.output.written(value)
-            value = await _validated(value, state, bindings, deps)
+            value = await _validated(value, bindings, context)
             after = bindings.output.written(value)
         except ModelRetry as retry:
             feedback.append(str(retry))
@@ -243,8 +256,7 @@ def _cannot_settle(state: State, failure: FlyballError, now: Any) -> TurnSettled
     return TurnSettled(now(), state.turn, accepted=False, error=failure.record())
 
 
-async def _validated(value: Any, state: State, bindings: Bindings, deps: Any) -> Any:
-    context = RunContext(deps, run_facts(state))
+async def _validated(value: Any, bindings: Bindings, context: RunContext[Any]) -> Any:
     for validator in bindings.validators:
         changed = await _awaited(validator(context, value))
         if changed is None and value is not None:
@@ -254,9 +266,11 @@ async def _validated(value: Any, state: State, bindings: Bindings, deps: Any) ->
     return value
 
 
-async def deliver(state: State, bindings: Bindings, output: Any, deps: Any, now: Any) -> Delivered:
+async def deliver(  # noqa: PLR0917 - like the others, and what is delivered
+    state: State, bindings: Bindings, output: Any, deps: Any, now: Any, home: Home | None = None
+) -> Delivered:
     """Run what must happen at the end. A failure there is recorded; it does not change the outcome."""
-    context = RunContext(deps, run_facts(state))
+    context = RunContext(deps, run_facts(state), home)
     for delivery in bindings.deliveries:
         try:
             await _awaited(delivery(context, state.outcome or Outcome.FAILED, output))
@@ -265,21 +279,26 @@ async def deliver(state: State, bindings: Bindings, output: Any, deps: Any, now:
     return Delivered(now())
 
 
-async def perform_own(effect: Effect, state: State, bindings: Bindings, deps: Any, now: Any) -> Event:
-    """Carry out an effect that is the loop's own: none that the model, a tool or a signal answers."""
+async def perform_own(  # noqa: PLR0917 - all that an effect may need
+    effect: Effect, state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
+) -> Event:
+    """Carry out an effect that is the loop's own: none that the model, a tool or a signal answers.
+
+    What an end owes others is done before (`editing.take_leave`).
+    """
     if isinstance(effect, Admit):
-        return await admit(state, bindings, deps, now)
+        return await admit(state, bindings, deps, now, home)
     if isinstance(effect, Prepare):
-        return await prepare(state, bindings, deps, now)
+        return await prepare(state, bindings, deps, now, home)
     if isinstance(effect, Judge):
-        return await judge(state, effect.indices, bindings, deps, now)
+        return await judge(state, effect.indices, bindings, deps, now, home)
     if isinstance(effect, Settle):
         if bindings.validators:
-            return (await settle_validated(state, bindings, deps, now))[0]
+            return (await settle_validated(state, bindings, deps, now, home))[0]
         return settle(state, bindings.output, now)[0]
     if isinstance(effect, Deliver):
         output = bindings.output.of(state) if state.outcome is Outcome.SUCCESS else None
-        return await deliver(state, bindings, output, deps, now)
+        return await deliver(state, bindings, output, deps, now, home)
     assert isinstance(effect, End), effect
     return Ended(now(), effect.outcome, effect.error)
 

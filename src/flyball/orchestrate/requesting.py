@@ -166,6 +166,7 @@ def recorded_policy(spec: LoopSpec, config: AgentConfig) -> dict[str, Any]:
         "retries": spec.retries,
         "tool_choice": spec.tool_choice,
         "end_strategy": spec.end_strategy,
+        "role": spec.role,
     }
 
 

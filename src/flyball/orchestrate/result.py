@@ -7,6 +7,7 @@ from typing import Any, Generic
 from msgspec import Struct
 from typing_extensions import TypeVar
 
+from flyball.core.errors import FlyballError
 from flyball.core.events import Event, Outcome
 from flyball.core.messages import Message
 from flyball.core.usage import RunUsage
@@ -25,6 +26,8 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
     output: OutputT
     state: State
     journal: Journal
+    editor: RunResult[Any] | None = None
+    """What came of the editor's loop, where an architect had one. Its `error` is here, and is not raised."""
 
     def __repr__(self) -> str:
         return f"RunResult(output={self.output!r}, loop_id={self.loop_id!r}, outcome={self.outcome!r})"
@@ -50,6 +53,11 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
     def outcome(self) -> Outcome:
         """How it ended; a run that is not over counts as failed."""
         return self.state.outcome or Outcome.FAILED
+
+    @property
+    def error(self) -> FlyballError | None:
+        """What it failed with, if it did. Of a result that a run has returned, None."""
+        return None if self.state.error is None else self.state.error.exception()
 
     @property
     def text(self) -> str:

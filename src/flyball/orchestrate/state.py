@@ -104,6 +104,8 @@ class State(Struct):
     feedback: tuple[str, ...] = ()
     signals: tuple[str, ...] = ()
     """The ids of the signals that were taken."""
+    children: tuple[str, ...] = ()
+    """The loops that were begun under this one."""
     stage: Stage | None = None
     """Where somebody moved the stage by hand."""
 

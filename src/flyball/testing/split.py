@@ -10,7 +10,7 @@ journal and by deltas that may be lost. If an agent's run needs anything else, i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,8 @@ from flyball.core.events import SignalReceived, Started
 from flyball.core.signals import Signal
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.commands import Report
+from flyball.orchestrate.edited import has_edited
+from flyball.orchestrate.editing import editor_bindings, editor_loop
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.recorded import send_signal
@@ -72,12 +74,18 @@ class SplitDriver:
         loop = self._loop(bindings, journal, clock, loop_id)
         length = await loop.begin(started)
         with self._broker.listening(loop_id) as inbox:
-            task = asyncio.create_task(loop.live())
+            task = asyncio.create_task(self._live(loop, bindings, journal, clock))
             try:
                 yield SplitFollowing(journal, loop_id, length, clock, inbox, task)
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+
+    async def _live(self, loop: SplitLoop, bindings: Bindings, journal: Journal, clock: Clock) -> None:
+        """Drive a loop to its end, and then its editor's."""
+        while has_edited(state := await loop.live()):
+            bindings = editor_bindings(bindings)
+            loop = self._loop(bindings, journal, clock, editor_loop(state.loop_id))
 
     async def signal(self, bindings: Bindings, loop_id: str, signal: Signal, clock: Clock) -> State:
         """Deliver a signal as a message, and drive on."""
@@ -88,8 +96,27 @@ class SplitDriver:
         if bindings.deps is not None:
             raise DepsError("deps= does not travel to another process: bind them where the workers run")
         return SplitLoop(
-            self._broker, bindings, journal, clock, loop_id, deps=self.deps, executions=self.executions
+            self._broker,
+            bindings,
+            journal,
+            clock,
+            loop_id,
+            deps=self.deps,
+            executions=self.executions,
+            home=SplitHome(self, journal),
         )
+
+
+class SplitHome:
+    """Where the children of a split world's loops go: into the same world, as loops of their own."""
+
+    def __init__(self, driver: SplitDriver, journal: Journal) -> None:
+        self._driver = driver
+        self._journal = journal
+
+    def child_options(self) -> Mapping[str, Any]:
+        """See `Home.child_options`."""
+        return {"driver": self._driver, "journal": self._journal}
 
 
 class SplitFollowing:

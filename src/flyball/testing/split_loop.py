@@ -14,13 +14,15 @@ from typing import Any
 import msgspec
 
 from flyball.core.clock import Clock
-from flyball.core.effects import Effect, Execute, Infer, Wait
+from flyball.core.effects import Effect, End, Execute, Infer, Wait
 from flyball.core.errors import JournalConflict
 from flyball.core.events import Event, Started, TimePassed, ToolReturned, ToolStarted
 from flyball.core.ids import new_id
+from flyball.core.signals import Signal
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.call_ids import told_apart
+from flyball.orchestrate.children import Home, begin, cancel_by_journal
 from flyball.orchestrate.commands import (
     ExecuteCommand,
     InferCommand,
@@ -29,6 +31,7 @@ from flyball.orchestrate.commands import (
     infer_command,
 )
 from flyball.orchestrate.driver import check_same
+from flyball.orchestrate.editing import take_leave
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import accepts, fold, owed
@@ -51,6 +54,7 @@ class SplitLoop:
         *,
         deps: Any,
         executions: list[str],
+        home: Home | None = None,
     ) -> None:
         self._broker = broker
         self._bindings = bindings
@@ -59,6 +63,7 @@ class SplitLoop:
         self._loop_id = loop_id
         self._deps = deps
         self._executions = executions
+        self._home = home
         self._working: dict[asyncio.Task[None], Message] = {}
         self._seen = 0
         """How many events the loop had when it was last looked at."""
@@ -68,16 +73,19 @@ class SplitLoop:
     async def begin(self, started: Started) -> int:
         """Append Started, or join the loop that is there; how many events it has."""
         try:
+            if started.parent_loop_id:
+                return (await begin(self._journal, started, self._clock))[1]
             return await self._journal.append(started.loop_id, (started,), 0)
         except JournalConflict:
             events = await self._journal.read(started.loop_id)
             check_same(events, started)
             return len(events)
 
-    async def live(self) -> None:
+    async def live(self) -> State:
         """Drive to the end, and wait for signals and for time where nothing else is owed."""
-        while (await self.settle_down()).at != "done":
+        while (state := await self.settle_down()).at != "done":
             await self._news(())
+        return state
 
     async def settle_down(self) -> State:
         """Deliver messages until none are left and nothing but waiting is owed."""
@@ -190,7 +198,14 @@ class SplitLoop:
             self._executions.append(command.id)
             tool = self._bindings.tools.get(command.call.name)
             event = await performers.call_tool(
-                tool, command.call, command.turn, command.index, self._deps, command.facts, now
+                tool,
+                command.call,
+                command.turn,
+                command.index,
+                self._deps,
+                command.facts,
+                now,
+                self._home,
             )
         self._broker.maybe_crash()
         self._broker.publish("report", Report(command.loop_id, event))
@@ -259,8 +274,10 @@ class SplitLoop:
 
     async def _own(self, state: State, effect: Effect) -> None:
         """Carry out an effect of the loop's own and record what came of it, unless it is owed no longer."""
+        if isinstance(effect, End):
+            await self._take_leave(state, effect)
         task = asyncio.ensure_future(
-            performers.perform_own(effect, state, self._bindings, self._deps, self._clock.now)
+            performers.perform_own(effect, state, self._bindings, self._deps, self._clock.now, self._home)
         )
         try:
             await asyncio.sleep(0)
@@ -276,6 +293,19 @@ class SplitLoop:
         state, length = await self._load()
         if accepts(state, event := task.result()):
             await self._append(event, length)
+
+    async def _take_leave(self, state: State, effect: End) -> None:
+        """Do what the end owes others; whoever does it may die before, after and in between."""
+        by_journal = cancel_by_journal(self._journal, self._clock)
+
+        async def cancel(loop_id: str, signal: Signal) -> bool:
+            self._broker.maybe_crash()
+            taken = await by_journal(loop_id, signal)
+            self._broker.maybe_crash()
+            return taken
+
+        self._broker.maybe_crash()
+        await take_leave(effect, state, self._journal, self._bindings, self._clock, cancel=cancel)
 
     async def _news(self, tasks: Iterable[asyncio.Task[Any]]) -> bool:
         """Wait for a task to end, the journal to grow, or the time to come; whether it was not a task."""

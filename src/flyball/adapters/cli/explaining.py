@@ -17,6 +17,7 @@ from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for 
 from flyball.core.events import (
     Admitted,
     CallsJudged,
+    ChildStarted,
     Delivered,
     Ended,
     Event,
@@ -210,6 +211,8 @@ def _about_the_loop(event: Event) -> list[str]:
         return ["another process went on from here"]
     if isinstance(event, Reopened):
         return ["it was tried again"]
+    if isinstance(event, ChildStarted):
+        return [f"a loop of {event.agent} was begun under it: {event.loop_id}"]
     if isinstance(event, Forked):
         return [f"forked from {short(event.source)} after turn {event.turn}"]
     if isinstance(event, TurnPrepared) and event.tools is not None:

@@ -18,7 +18,7 @@ from flyball.adapters.cli.origin import agent_and_model, origin_of, said_first
 from flyball.adapters.cli.screen import one_line, out
 from flyball.adapters.cli.standing import INTERRUPTED, standing
 from flyball.core.encodable import as_text
-from flyball.core.events import Event, Forked, Reopened, Resumed, SignalReceived, Stage
+from flyball.core.events import ChildStarted, Event, Forked, Reopened, Resumed, SignalReceived, Stage
 from flyball.orchestrate.lifecycle import Phase
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import (
@@ -70,7 +70,9 @@ class Step(Struct, frozen=True):
     tokens: str = ""
 
 
-_Told: TypeAlias = "TimelineEvent | Resumed | Reopened | Forked | SignalReceived"
+_Beside: TypeAlias = Resumed | Reopened | Forked | SignalReceived | ChildStarted
+"""What is drawn beside the timeline's own events."""
+_Told: TypeAlias = "TimelineEvent | _Beside"
 
 
 def print_timeline(events: Sequence[Event], console: Console | None = None) -> None:
@@ -145,7 +147,7 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
     by_call = {call_id: record for (_, call_id), record in records.items()}
     begun: dict[str, InferenceStartEvent | ToolStartEvent] = {}
     steps: list[Step] = []
-    others = [event for event in events if isinstance(event, Resumed | Reopened | Forked | SignalReceived)]
+    others = [event for event in events if isinstance(event, _Beside)]
     told: list[_Told] = sorted([*timeline(events), *others], key=lambda event: event.at)
     calls = 0
     for event in told:
@@ -196,13 +198,15 @@ def _tool(at: float, end: ToolEndEvent, record: ToolCallRecord | None) -> Step:
     return Step(at, "▸", style, end.tool_name, about, end.duration_ms / 1000)
 
 
-def _moment(event: LifecycleTransitionEvent | Resumed | Reopened | Forked | SignalReceived) -> Step | None:
+def _moment(event: LifecycleTransitionEvent | _Beside) -> Step | None:
     if isinstance(event, Resumed):
         return Step(event.at, "↻", "yellow", "resumed", "another process went on")
     if isinstance(event, Reopened):
         return Step(event.at, "↻", "yellow", "tried again", event.by and f"by {event.by}")
     if isinstance(event, Forked):
         return Step(event.at, "⑂", "yellow", "forked", f"from {short(event.source)} after turn {event.turn}")
+    if isinstance(event, ChildStarted):
+        return Step(event.at, "⇣", "yellow", "child", f"{event.agent} as {event.loop_id}")
     if isinstance(event, SignalReceived):
         signal = event.signal
         about = " ".join(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from flyball.core.events import Outcome, Stage
+from flyball.core.spec import ARCHITECT
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.lifecycle.phases import Phase
 from flyball.orchestrate.state import State
@@ -22,9 +23,6 @@ _STAGES: Mapping[Phase, Stage] = {
     Phase.EXECUTE: Stage.EXECUTING,
     Phase.VALIDATE: Stage.REVIEWING,
 }
-
-ARCHITECT = "architect"
-"""The role whose executing is architecting: the role in the loop's metadata, or the agent's name."""
 
 
 def phase_of(state: State) -> Phase:
@@ -57,4 +55,6 @@ def stage_of(state: State) -> Stage:
 
 
 def _role(state: State) -> str:
-    return str((state.metadata or {}).get("role", state.spec.agent))
+    """The task's, that of the spec, or the agent's name."""
+    told = (state.metadata or {}).get("role")
+    return told if isinstance(told, str) and told else state.spec.role or state.spec.agent

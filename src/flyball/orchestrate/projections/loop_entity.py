@@ -11,6 +11,7 @@ from flyball.core.encodable import as_text
 from flyball.core.errors import CancelledTimeout, JournalCorrupt
 from flyball.core.events import Event, Outcome, SignalReceived
 from flyball.core.forms.semstreams import LoopEntity, portable_result, read_tool_result, write_tool_result
+from flyball.core.limits import Limits
 from flyball.core.messages import ToolResult
 from flyball.core.signals import SignalType
 from flyball.orchestrate.course import OVER
@@ -25,7 +26,8 @@ from flyball.orchestrate.projections.task_facts import (
 from flyball.orchestrate.replay import steps
 from flyball.orchestrate.state import State
 
-_TOLD = frozenset({"max_depth", "user_id", "channel_type", "channel_id", "workflow_slug", "workflow_step"})
+_TOLD = frozenset({"user_id", "channel_type", "channel_id", "workflow_slug", "workflow_step"})
+_USUAL_DEPTH = Limits().max_depth
 TIMEOUT = "timeout"
 """Who cancelled a loop whose time was up."""
 
@@ -78,8 +80,17 @@ def entity_of(state: State, *, paused_by: str = "", decided_at: float | None = N
         result=result_of(state) if over else "",
         error=state.error.message if over and state.error is not None else "",
         completed_at=decided_at if over else None,
+        **_depth_of(state),
         **told_of(state, _TOLD),
     )
+
+
+def _depth_of(state: State) -> dict[str, int]:
+    """How deep loops may go under this one: what the task said, or the limit if it is not the usual one."""
+    told, allowed = told_of(state, ("max_depth",)), state.spec.limits.max_depth
+    if told or allowed is None or allowed == _USUAL_DEPTH:
+        return told
+    return {"max_depth": allowed}
 
 
 def cancelled_by(state: State) -> str:

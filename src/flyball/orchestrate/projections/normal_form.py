@@ -1,6 +1,7 @@
 """Normal form: what two journals of the same run have in common, whoever drove it and whenever.
 
-- The results of tools that ran side by side stand in the order of their calls, not of their returning.
+- The results of tools that ran side by side stand in the order of their calls, not of their returning; the
+  loops that these began stand before them, by the names of their agents.
 - `ToolStarted` and `Resumed` are left out: they say how a loop was driven, not how it went.
 - Times, durations, speeds, and the ids that are made anew for each run are masked.
 
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from flyball.core.correlation import Correlation
 from flyball.core.events import (
     Admitted,
+    ChildStarted,
     Event,
     Forked,
     ModelAnswered,
@@ -35,18 +37,24 @@ def normal_form(events: Iterable[Event]) -> list[Event]:
     """The events in normal form."""
     kept = [_masked(event) for event in events if not isinstance(event, ToolStarted | Resumed)]
     normal: list[Event] = []
-    for turn, group in groupby(kept, key=_turn_of_result):
-        events_of_turn = list(group)
-        normal.extend(events_of_turn if turn is None else sorted(events_of_turn, key=_index))
+    for side_by_side, group in groupby(kept, key=_of_calls):
+        normal += sorted(group, key=_place if side_by_side else _as_it_came)
     return normal
 
 
-def _turn_of_result(event: Event) -> int | None:
-    return event.turn if isinstance(event, ToolReturned) else None
+def _as_it_came(_: Event) -> tuple[int, int, str]:
+    return 0, 0, ""
 
 
-def _index(event: Any) -> int:
-    return event.index
+def _of_calls(event: Event) -> bool:
+    """Whether an event comes of calls that may run side by side."""
+    return isinstance(event, ToolReturned | ChildStarted)
+
+
+def _place(event: Event) -> tuple[int, int, str]:
+    if isinstance(event, ToolReturned):
+        return event.turn, event.index, ""
+    return -1, 0, event.agent if isinstance(event, ChildStarted) else ""
 
 
 def _masked(event: Event) -> Event:
@@ -70,6 +78,8 @@ def _masked(event: Event) -> Event:
         return replace(event, partial=_said(event.partial), duration=0.0)
     if isinstance(event, ToolReturned):
         return replace(event, result=_part(event.result), duration=0.0)
+    if isinstance(event, ChildStarted):
+        return replace(event, loop_id="")
     if isinstance(event, SignalReceived):
         return replace(event, signal=replace(event.signal, id=""))
     return event

@@ -22,8 +22,8 @@ def task_id_of(state: State) -> str:
 
 
 def role_of(state: State) -> str:
-    """The role that the loop plays: its task's, its agent's if that is named after one, or general."""
-    told = told_of(state, ("role",)).get("role")
+    """The role that the loop plays: its task's, its agent's, what that is named after, or general."""
+    told = told_of(state, ("role",)).get("role") or state.spec.role
     return told or (state.spec.agent if state.spec.agent in list(AgentRole) else AgentRole.GENERAL.value)
 
 

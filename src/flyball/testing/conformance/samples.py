@@ -8,6 +8,7 @@ from flyball.core.events import (
     VERSION,
     Admitted,
     CallsJudged,
+    ChildStarted,
     Delivered,
     Ended,
     Event,
@@ -99,6 +100,7 @@ def every_event() -> list[Event]:
         SignalReceived(
             at=12.0, signal=Signal(SignalType.FEEDBACK, id="s", by="ann", text=_ODD_TEXT, call_id="c")
         ),
+        ChildStarted(at=12.5, loop_id="child", agent=_ODD_TEXT),
         TimePassed(at=13.0),
         Delivered(at=14.0, error=_ERROR),
         Ended(at=15.0, outcome=Outcome.FAILED, error=_ERROR),

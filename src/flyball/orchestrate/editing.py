@@ -1,0 +1,145 @@
+"""Architect and editor: the loop that goes on from another's answer, and what it is told.
+
+An architect's loop that ends well begins its editor's, before its own end is written. The editor is told by
+a task like any other, so that it may be carried out anywhere; in this process it is begun from that task too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from flyball.core.clock import Clock
+from flyball.core.effects import End
+from flyball.core.errors import JournalConflict, UserError
+from flyball.core.events import VERSION, ChildStarted, Started
+from flyball.core.messages import user
+from flyball.core.spec import EDITOR, LoopSpec
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.children import (
+    Cancel,
+    Parent,
+    RecordedParent,
+    begin,
+    cancel_by_journal,
+    cancel_children,
+)
+from flyball.orchestrate.correlation import Correlation, loop_correlation
+from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.lineage import limited, passed_on
+from flyball.orchestrate.state import State
+
+if TYPE_CHECKING:
+    from flyball.core.forms.semstreams import TaskMessage
+
+PROMPT = """\
+{task}
+
+This is the architect's plan for it:
+
+{plan}
+
+Carry out the plan."""
+"""What an editor is told: the task as the architect had it, and the architect's answer."""
+
+Spawn: TypeAlias = "Callable[[str, TaskMessage], Awaitable[None]]"
+"""Has a loop of an agent, by its name, begun for a task. Being asked twice does no harm."""
+
+
+def editor_loop(loop_id: str) -> str:
+    """The id of the loop of an architect's editor."""
+    return f"{loop_id}-editor"
+
+
+def editor_bindings(bindings: Bindings) -> Bindings:
+    """The editor's code; it has the architect's dependencies, unless it was bound with its own.
+
+    Raises:
+        UserError: there is none here.
+    """
+    if bindings.editor is None:
+        raise UserError(f"the agent {bindings.spec.agent!r} has no editor here: give it one by editor=")
+    editor = bindings.editor()
+    return editor.with_deps(bindings.deps) if editor.deps is None and bindings.deps is not None else editor
+
+
+def editor_task(state: State, spec: LoopSpec) -> TaskMessage:
+    """The task of the editor: `state` is that of an architect that has answered, `spec` the editor's."""
+    from flyball.core.forms.semstreams import TaskMessage
+    from flyball.orchestrate.projections.loop_entity import result_of
+    from flyball.orchestrate.projections.task_facts import task_id_of
+
+    asked = state.prompt.text if state.prompt is not None else ""
+    deepest = limited(spec, state.spec.limits.max_depth).limits.max_depth
+    tightened = deepest != spec.limits.max_depth
+    return TaskMessage(
+        loop_id=editor_loop(state.loop_id),
+        task_id=task_id_of(state),
+        role=spec.role or EDITOR,
+        model=spec.model,
+        prompt=PROMPT.format(task=asked, plan=result_of(state)),
+        parent_loop_id=state.loop_id,
+        depth=state.depth + 1,
+        max_depth=deepest or 0 if tightened else 0,
+        metadata=passed_on(state.metadata),
+    )
+
+
+def editor_started(state: State, spec: LoopSpec, at: float) -> Started:
+    """What the editor's loop begins with."""
+    task, ids = editor_task(state, spec), loop_correlation(state)
+    correlation = Correlation(ids.request_id, ids.session_id, ids.trace_id, ids.span_id, task_id=task.task_id)
+    return Started(
+        at,
+        VERSION,
+        task.loop_id,
+        limited(spec, task.max_depth or None),
+        user(task.prompt),
+        (),
+        correlation,
+        task.loop_metadata(),
+        task.parent_loop_id,
+        task.depth,
+    )
+
+
+async def take_leave(
+    effect: End,
+    state: State,
+    journal: Journal,
+    bindings: Bindings,
+    clock: Clock,
+    *,
+    parent: Parent | None = None,
+    cancel: Cancel | None = None,
+    spawn: Spawn | None = None,
+) -> None:
+    """Do what the end of a loop owes others, before it is written: cancel its children, begin its editor.
+
+    Args:
+        effect: what is owed.
+        state: that of the loop. What led to it must be durable.
+        journal: where it is recorded.
+        bindings: its agent's code.
+        clock: where time comes from.
+        parent: the loop itself, where its journal need not be read.
+        cancel: how a child is cancelled; without it, in the journal.
+        spawn: how an editor is begun; without it, its loop is begun in the journal, for whoever drives there.
+
+    Raises:
+        UserError: there is no editor here.
+    """
+    if effect.cancels:
+        await cancel_children(journal, state, cancel or cancel_by_journal(journal, clock))
+    if not effect.editor:
+        return
+    spec = editor_bindings(bindings).spec
+    if spawn is not None:
+        child = ChildStarted(clock.now(), editor_loop(state.loop_id), effect.editor)
+        await (parent or RecordedParent(journal, state.loop_id)).adopt(child)
+        await spawn(effect.editor, editor_task(state, spec))
+        return
+    try:
+        await begin(journal, editor_started(state, spec, clock.now()), clock, parent)
+    except JournalConflict:
+        return  # it was begun when this was done before
