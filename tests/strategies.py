@@ -305,6 +305,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
     ),
     events.StageMoved: st.builds(events.StageMoved, at=moments, stage=st.sampled_from(events.Stage)),
     events.SignalReceived: st.builds(events.SignalReceived, at=moments, signal=signals),
+    events.ChildStarted: st.builds(events.ChildStarted, at=moments, loop_id=names, agent=texts),
     events.TimePassed: st.builds(events.TimePassed, at=moments),
     events.Delivered: st.builds(events.Delivered, at=moments, error=maybe(errors)),
     events.Ended: st.builds(
@@ -338,7 +339,12 @@ EFFECTS: dict[type[Any], SearchStrategy[effects.Effect]] = {
     ),
     effects.Deliver: st.builds(effects.Deliver, id=names),
     effects.End: st.builds(
-        effects.End, id=names, outcome=st.sampled_from(events.Outcome), error=maybe(errors)
+        effects.End,
+        id=names,
+        outcome=st.sampled_from(events.Outcome),
+        error=maybe(errors),
+        cancels=st.lists(names, max_size=2).map(tuple),
+        editor=texts,
     ),
 }
 """A strategy for each effect there is."""

@@ -26,8 +26,10 @@ from flyball.core.messages import (
     system,
     user,
 )
+from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import Usage
 from flyball.inference.answers import tool_call as call
+from flyball.orchestrate.recorded import send_signal
 from tests.orchestrate.models import Script
 
 
@@ -84,6 +86,34 @@ async def remember(ctx: RunContext[Any]) -> str:
     return f"{len(ctx.messages)} messages, {ctx.metadata.get('who', 'nobody')}"
 
 
+@tool
+async def delegate(ctx: RunContext[Any], task: str) -> str:
+    """Have another agent do it."""
+    return (await WORKER.run(task, parent=ctx)).output
+
+
+@tool
+async def delegate_badly(ctx: RunContext[Any]) -> str:
+    """Have an agent do it that stops everything."""
+    return (await STOPPER.run("do it", parent=ctx)).output
+
+
+@tool
+async def stop_everything(ctx: RunContext[Any]) -> str:
+    """Cancel the run that this one was begun from."""
+    await say(ctx, ctx.parent_run_id, Signal(SignalType.CANCEL, id="stop", by="the child", text="no good"))
+    return "stopped"
+
+
+async def say(ctx: RunContext[Any], loop_id: str, signal: Signal) -> None:
+    """Send a signal to a loop that is kept where a run's children go."""
+    options: Any = ctx.home.child_options()
+    if "journal" in options:
+        await send_signal(options["journal"], loop_id, signal)
+    else:
+        await options["driver"].signal(loop_id, signal)
+
+
 def final(**arguments: Any) -> ToolCall:
     return call("final_result", arguments)
 
@@ -134,6 +164,13 @@ class Scenario:
     def __repr__(self) -> str:
         return self.name
 
+
+WORKER = Agent(Script(call("add", {"x": 2, "y": 2}), "four"), tools=[add], name="worker")
+STOPPER = Agent(Script(call("stop_everything"), "stopped"), tools=[stop_everything], name="stopper")
+EDITOR = Agent(Script(call("add", {"x": 1, "y": 1}), "built"), tools=[add], name="builder")
+BROKEN = Agent(Script(EngineError("down")), name="broken")
+BESIDE = (WORKER, STOPPER, EDITOR, BROKEN)
+"""The agents that those of the scenarios begin loops of: workers elsewhere must know them too."""
 
 TEN = [call("add", {"x": n, "y": n}) for n in range(10)]
 
@@ -311,7 +348,48 @@ SCENARIOS = (
         City(name="Rome", people=1),
         options={"metadata": {"who": "me"}},
     ),
+    Scenario(
+        "children side by side",
+        lambda: Agent(
+            Script(
+                [call("delegate", {"task": "one"}), call("add", {"x": 1, "y": 1})],
+                [call("delegate", {"task": "two"}), call("delegate", {"task": "three"})],
+                "done",
+            ),
+            tools=[delegate, add],
+            name="boss",
+        ),
+        "done",
+        options={"metadata": {"who": "me"}},
+    ),
+    Scenario(
+        "an architect and its editor",
+        lambda: Agent(
+            Script(call("add", {"x": 1, "y": 1}), "a plan"), tools=[add], name="planner", editor=EDITOR
+        ),
+        "a plan",
+        options={"metadata": {"who": "me"}},
+    ),
+    Scenario(
+        "an architect whose editor fails",
+        lambda: Agent(Script("a plan"), name="planner", role="architect", editor=BROKEN),
+        "a plan",
+    ),
     # Those that fail
+    Scenario(
+        "cancelled from a child",
+        lambda: Agent(
+            Script(call("delegate_badly"), "never"),
+            tools=[delegate_badly],
+            name="boss",
+        ),
+        code="CANCELLED_SIGNAL",
+    ),
+    Scenario(
+        "an architect that fails has no editor",
+        lambda: Agent(Script(EngineError("down")), name="planner", editor=EDITOR),
+        code="INFERENCE_ENGINE_ERROR",
+    ),
     Scenario("the model fails", lambda: Agent(Script(EngineError("down"))), code="INFERENCE_ENGINE_ERROR"),
     Scenario(
         "the model fails in the second turn",

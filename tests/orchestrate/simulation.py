@@ -20,6 +20,7 @@ from flyball.core.events import (
     VERSION,
     Admitted,
     CallsJudged,
+    ChildStarted,
     Delivered,
     Ended,
     Event,
@@ -113,6 +114,7 @@ limits = st.builds(
     repeated_calls=st.sampled_from([None, 1, 5]),
     calls_per_turn=st.sampled_from([None, 3]),
     max_concurrency=st.sampled_from([1, 2, 64]),
+    max_depth=st.sampled_from([None, 0, 8]),
 )
 
 specs = st.builds(
@@ -128,6 +130,7 @@ specs = st.builds(
     prepares=st.booleans(),
     judges=st.booleans(),
     delivers=st.booleans(),
+    editor=st.sampled_from(["", "editor"]),
 )
 
 texts = st.sampled_from(["", "hello", "{}", "ein Löwe"])
@@ -144,6 +147,7 @@ _other_arguments = st.none() | st.just("{}")
 _statuses = st.sampled_from([ResultKind.RETURN, ResultKind.RETURN, ResultKind.RETRY])
 _later = st.sampled_from([0.0, 100.0])
 _stages = st.sampled_from(Stage)
+_children = st.sampled_from(["loop", "loop-editor", "one", "two"])
 _outcomes = st.sampled_from(Outcome)
 _indices = st.integers(-1, 4)
 
@@ -190,13 +194,14 @@ class World:
 
     spec: LoopSpec
     history: tuple[Message, ...] = ()
+    depth: int = 0
     now: float = 1000.0
     journal: list[Event] = field(default_factory=list[Event])
     answered: set[str] = field(default_factory=set[str])
     refused: int = 0
 
     def __post_init__(self) -> None:
-        started = Started(self.now, VERSION, "loop", self.spec, user("hi"), self.history)
+        started = Started(self.now, VERSION, "loop", self.spec, user("hi"), self.history, depth=self.depth)
         self.state: State = start(started)
         self.record(started)
         self.check()
@@ -244,6 +249,21 @@ class World:
             check_history(state.history)
             assert state.outcome is not None
         assert state.open == sum(result is None for result in state.results)
+        self.check_the_end()
+
+    def check_the_end(self) -> None:
+        """A cancel goes to every child that is recorded, and an answer to the editor."""
+        state = self.state
+        recorded = [event.loop_id for event in self.journal if isinstance(event, ChildStarted)]
+        assert list(state.children) == recorded
+        assert len(set(recorded)) == len(recorded)
+        for effect in owed(state):
+            if isinstance(effect, End):
+                cancelled, answered = (state.outcome is one for one in (Outcome.CANCELLED, Outcome.SUCCESS))
+                assert effect.cancels == (state.children if cancelled else ())
+                assert effect.editor == (state.spec.editor if answered else "")
+        too_deep = state.spec.limits.max_depth is not None and self.depth > state.spec.limits.max_depth
+        assert not too_deep or (state.outcome is not Outcome.SUCCESS and not state.iterations)
 
     def answer(self, draw: st.DrawFn, effect: Effect) -> Event:
         """An answer to an effect, as the world may give it."""
@@ -307,7 +327,7 @@ def from_outside(draw: st.DrawFn, world: World) -> Event:
     if kind == 4:
         return TimePassed(now + draw(_later))
     if kind == 5:
-        return StageMoved(now, draw(_stages))
+        return StageMoved(now, draw(_stages)) if draw(_either) else ChildStarted(now, draw(_children))
     if kind == 6:
         return Reopened(now)
     if kind == 7:

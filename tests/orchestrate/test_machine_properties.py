@@ -23,10 +23,12 @@ from flyball.core.events import (
     VERSION,
     Admitted,
     CallsJudged,
+    ChildStarted,
     Delivered,
     Ended,
     Event,
     ModelAnswered,
+    Outcome,
     Resumed,
     SignalReceived,
     ToolReturned,
@@ -54,12 +56,13 @@ from tests.orchestrate.simulation import (
 )
 
 STEPS = 30
+_depths = st.sampled_from([0, 0, 0, 1, 9])
 
 
 @st.composite
 def worlds(draw: st.DrawFn, steps: int = STEPS) -> World:
     """A world after some steps, each of which was looked at."""
-    world = World(draw(specs))
+    world = World(draw(specs), depth=draw(_depths))
     for _ in range(steps):
         if world.over:
             break
@@ -81,6 +84,24 @@ def worlds(draw: st.DrawFn, steps: int = STEPS) -> World:
 @given(worlds())
 def test_every_reachable_state_keeps_the_rules(world: World) -> None:
     world.check()
+
+
+@given(worlds(), st.sampled_from(["one", "another"]))
+def test_a_child_is_recorded_once_and_never_under_a_loop_that_was_cancelled(world: World, name: str) -> None:
+    """So a cancel that is recorded knows all children that there can be, however they come together."""
+    state, child = world.state, ChildStarted(world.now, name)
+    refused = state.at == "done" or state.outcome is Outcome.CANCELLED or name in state.children
+    at = state.at
+    assert world.offer(child) is not refused
+    assert not world.offer(child)
+    assert state.at == at, "it moves nothing"
+    if world.offer(SignalReceived(world.now, Signal(SignalType.CANCEL))):
+        assert not world.offer(ChildStarted(world.now, "late"))
+        while world.state.at == "deliver":
+            world.offer(Delivered(world.now))
+        (end,) = owed(world.state)
+        assert isinstance(end, End)
+        assert end.cancels == world.state.children
 
 
 @given(worlds(15))

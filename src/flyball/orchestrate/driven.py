@@ -56,6 +56,8 @@ class DrivenLoop:
         drive.enter()
         while not drive.done and drive.state.turn == turn:
             await drive.advance()
+            if drive.state.turn != turn:
+                await drive.flush()  # somebody may have said something first: then the turn is still this one
         await drive.flush()
         await self._edit()
         return step_of(turn, drive.state.history[begun:])

@@ -135,8 +135,9 @@ class Broker:
         return waiting[self._random.randint(0, last) if self.chance(self._chaos.reorder) else 0]
 
     def acknowledge(self, message: Message) -> None:
-        """The message was handled."""
-        self._queue.remove(message)
+        """The message was handled; where two drive one loop, perhaps by both."""
+        if message in self._queue:
+            self._queue.remove(message)
 
     def claim(self, name: str) -> bool:
         """Create-only: whether this is the first to ask."""
