@@ -27,7 +27,14 @@ from flyball.core.settings import ModelSettings
 from flyball.core.spec import LoopSpec, OutputMode
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
-from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
+from flyball.orchestrate.bindings import (
+    Approval,
+    Bindings,
+    Delivery,
+    PromptFunction,
+    Validator,
+    nobody_can_approve,
+)
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import AgentConfig, bind
 from flyball.orchestrate.driven import DrivenLoop
@@ -213,7 +220,7 @@ class Agent(Generic[DepsT, OutputT]):
         else:
             drive = await self._begin(prompt, given)
         if drive.bindings.waits_for_people and not drive.shared:
-            raise _nobody_can_approve(drive.bindings)
+            raise nobody_can_approve(drive.bindings)
         await drive.run()
         return await edited(drive) if drive.state.spec.editor else result_of(drive)
 
@@ -581,11 +588,3 @@ def prompt_message(prompt: Content | None) -> Message | None:
         Text(clean_text(part.text), part.extra) if type(part) is Text else part for part in message.parts
     ]
     return recordable(Message(_USER, tuple(cleaned)), "the prompt")
-
-
-def _nobody_can_approve(bindings: Bindings) -> UserError:
-    names = [name for name, tool in bindings.spec.tools.items() if tool.approval]
-    return UserError(
-        f"the tool {names[0]!r} needs approval, and nobody could give it: pass approval= to the agent, run "
-        "with a journal= and send the signal there, or use run_stream() or iter() and their signal()"
-    )

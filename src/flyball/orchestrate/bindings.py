@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any, TypeAlias
 
 from flyball.core.context import RunContext
+from flyball.core.errors import UserError
 from flyball.core.events import Outcome
 from flyball.core.messages import ToolCall
 from flyball.core.spec import LoopSpec
@@ -69,6 +70,9 @@ class Bindings:
         self.editor = editor
         self.parts = request_parts(spec)
         self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
+        """Whether a run may come to wait for somebody: its own calls, or its editor's."""
+        if editor is not None and not self.waits_for_people:
+            self.waits_for_people = editor().waits_for_people
 
     def with_deps(self, deps: Any) -> Bindings:
         """The same bindings with a run's own dependencies."""
@@ -79,3 +83,15 @@ class Bindings:
     def parts_for(self, spec: LoopSpec) -> RequestParts:
         """What all requests under a spec share; the recorded spec of a resumed loop may be another."""
         return self.parts if spec is self.spec else request_parts(spec)
+
+
+def nobody_can_approve(bindings: Bindings) -> UserError:
+    """What is wrong with a run that may come to wait for somebody, and that nobody can reach."""
+    names = [name for name, tool in bindings.spec.tools.items() if tool.approval]
+    if bindings.approval is not None or not names:
+        assert bindings.editor is not None
+        return nobody_can_approve(bindings.editor())
+    return UserError(
+        f"the tool {names[0]!r} needs approval, and nobody could give it: pass approval= to the agent, run "
+        "with a journal= and send the signal there, or use run_stream() or iter() and their signal()"
+    )

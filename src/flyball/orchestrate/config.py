@@ -171,7 +171,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         approval=config.approval,
         deliveries=config.deliveries,
         deps=deps,
-        editor=None if config.editor is None else _ready(config.editor),
+        editor=None if config.editor is None else config.editor.bindings,
     )
 
 
@@ -183,12 +183,6 @@ def _with_editor(config: AgentConfig) -> AgentConfig:
     if config.role not in ("", ARCHITECT):
         raise UserError(f"only an architect has an editor, and this agent's role is {config.role!r}")
     return replace(config, role=ARCHITECT)
-
-
-def _ready(editor: Any) -> Callable[[], Bindings]:
-    """The editor's bindings, whenever they are wanted; what is wrong with them shows now."""
-    editor.bindings()
-    return editor.bindings
 
 
 def _same_output(one: AgentConfig, other: AgentConfig) -> bool:

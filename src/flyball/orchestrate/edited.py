@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from flyball.core.clock import Clock
 from flyball.core.errors import FlyballError
 from flyball.core.events import Outcome, Started
-from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.bindings import Bindings, nobody_can_approve
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.editing import editor_bindings, editor_loop
 from flyball.orchestrate.elsewhere import Driver
@@ -41,6 +41,8 @@ async def edited(drive: Drive) -> RunResult[Any]:
 
 
 async def _driven(editor: Drive) -> RunResult[Any]:
+    if editor.bindings.waits_for_people and not editor.shared:
+        raise nobody_can_approve(editor.bindings)  # a handle on the architect's run does not reach it
     await editor.run()
     if has_edited(editor.state):
         return await edited(editor)

@@ -93,7 +93,7 @@ def editor_started(state: State, spec: LoopSpec, at: float) -> Started:
         at,
         VERSION,
         task.loop_id,
-        limited(spec, task.max_depth or None),
+        limited(spec, state.spec.limits.max_depth),  # the wire has no word for a limit of 0
         user(task.prompt),
         (),
         correlation,
