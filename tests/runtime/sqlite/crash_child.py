@@ -15,12 +15,16 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from flyball import Agent, RunContext, tool
+from flyball.core.errors import CancelledSignal
 from flyball.core.events import Event
 from flyball.core.messages import Message, Role, Text, ToolCall
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.request import Request
-from flyball.inference.scripted import FunctionEngine
+from flyball.inference.scripted import FunctionEngine, ScriptedEngine
+from flyball.orchestrate.recorded import send_signal
 from flyball.runtime.sqlite import SQLiteJournal
 
 LOOP = "order-17"
@@ -86,9 +90,53 @@ def agent(folder: Path, shape: str) -> Agent[None, str]:
     return Agent(FunctionEngine(model), tools=[look, send, pay])
 
 
+def architect() -> Agent[None, str]:
+    """One that plans, and one that builds from the plan."""
+    editor = Agent(ScriptedEngine("built", name="editor"), name="builder")
+    return Agent(ScriptedEngine("a plan", name="architect"), name="planner", editor=editor)
+
+
+def boss() -> Agent[None, str]:
+    """One whose child's child cancels it, and then hangs until it is cancelled itself."""
+
+    @tool
+    async def stop(ctx: RunContext[None]) -> str:
+        """Cancel all."""
+        journal = ctx.home.child_options()["journal"]
+        await send_signal(journal, LOOP, Signal(SignalType.CANCEL, id="stop", text="enough"))
+        await asyncio.Event().wait()
+        return "never"
+
+    low = Agent(_calling("stop"), tools=[stop], name="low")
+    middle = Agent(_calling("ask"), tools=[_asking(low)], name="middle")
+    return Agent(_calling("ask"), tools=[_asking(middle)], name="boss")
+
+
+def _calling(name: str) -> FunctionEngine:
+    async def model(request: Request) -> Message:
+        del request
+        return Message(Role.ASSISTANT, (ToolCall("call", name),))
+
+    return FunctionEngine(model)
+
+
+def _asking(other: Agent[None, str]) -> Any:
+    @tool
+    async def ask(ctx: RunContext[None]) -> str:
+        """Have another agent do it."""
+        return (await other.run(PROMPT, parent=ctx)).output
+
+    return ask
+
+
 async def main(folder: Path, shape: str, point: int) -> None:
+    made = {"architect": architect, "boss": boss}.get(shape)
+    running = agent(folder, shape) if made is None else made()
     async with SQLiteJournal(folder / "runs.db") as journal:
-        await agent(folder, shape).run(PROMPT, journal=KillingJournal(journal, point), loop_id=LOOP)
+        try:
+            await running.run(PROMPT, journal=KillingJournal(journal, point), loop_id=LOOP)
+        except CancelledSignal:
+            assert shape == "boss"
 
 
 def fork(folder: Path, shape: str, point: int) -> int:
