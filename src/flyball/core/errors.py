@@ -375,7 +375,7 @@ class IterationLimit(OrchestrationFailure):
 
 
 class DepthLimit(OrchestrationFailure):
-    """The loop stands deeper under others than is allowed."""
+    """The loop stands deeper under others than is allowed: details `limit`, `allowed`, `depth`."""
 
     code = "ORCHESTRATION_DEPTH_LIMIT"
 
