@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -345,9 +344,6 @@ class Others:
         self.cancelled: list[tuple[str, Signal]] = []
         self.dies = False
 
-    async def send(self, state: Any, effects: Sequence[Any]) -> None:
-        """Nobody is there to do it."""
-
     async def spawn(self, agent: str, task: TaskMessage) -> None:
         self.spawned.append((agent, task))
         if self.dies:
@@ -378,7 +374,7 @@ async def test_a_keeper_has_the_editor_begun_by_others_and_repeats_that_after_a_
 
     async def keep() -> None:
         bound = planner.bindings()
-        keeper = await Keeper.of(lambda _: bound, journal, loop_id, others.send, spawn=others.spawn)
+        keeper = await Keeper.of(lambda _: bound, journal, loop_id, spawn=others.spawn)
         await keeper.pump()
 
     others.dies = True
@@ -398,9 +394,9 @@ async def test_a_keeper_has_the_editor_begun_by_others_and_repeats_that_after_a_
 
 
 async def test_a_keeper_that_has_nobody_to_ask_begins_the_editor_in_the_journal() -> None:
-    journal, others, planner = BytesJournal(), Others(), architect()
+    journal, planner = BytesJournal(), architect()
     loop_id = await answered(journal, planner)
-    keeper = Keeper(planner.bindings(), journal, *await _standing(journal, loop_id), others.send)
+    keeper = Keeper(planner.bindings(), journal, *await _standing(journal, loop_id))
     await keeper.pump()
     assert kinds(await journal.read(loop_id))[-2:] == ["ChildStarted", "Ended"]
     assert kinds(await journal.read(editor_loop(loop_id))) == ["Started"]
@@ -422,7 +418,7 @@ async def test_a_keeper_cancels_children_by_others_and_repeats_that_after_a_cras
 
     async def keep() -> None:
         bound = WORKER.bindings()
-        keeper = await Keeper.of(lambda _: bound, journal, "root", others.send, cancel=others.cancel)
+        keeper = await Keeper.of(lambda _: bound, journal, "root", cancel=others.cancel)
         await keeper.pump()
 
     others.dies = True

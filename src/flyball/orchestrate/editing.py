@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec.structs import replace
+
 from flyball.core.clock import Clock
 from flyball.core.effects import End
 from flyball.core.errors import JournalConflict, UserError
-from flyball.core.events import VERSION, ChildStarted, Started
-from flyball.core.messages import user
+from flyball.core.events import ChildStarted, Started
 from flyball.core.spec import EDITOR, LoopSpec
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import (
@@ -87,20 +88,12 @@ def editor_task(state: State, spec: LoopSpec) -> TaskMessage:
 
 def editor_started(state: State, spec: LoopSpec, at: float) -> Started:
     """What the editor's loop begins with."""
+    from flyball.orchestrate.task_loops import task_started
+
     task, ids = editor_task(state, spec), loop_correlation(state)
     correlation = Correlation(ids.request_id, ids.session_id, ids.trace_id, ids.span_id, task_id=task.task_id)
-    return Started(
-        at,
-        VERSION,
-        task.loop_id,
-        limited(spec, state.spec.limits.max_depth),  # the wire has no word for a limit of 0
-        user(task.prompt),
-        (),
-        correlation,
-        task.loop_metadata(),
-        task.parent_loop_id,
-        task.depth,
-    )
+    deepest = state.spec.limits.max_depth  # once more: a task has no word for a limit of 0
+    return replace(task_started(task, limited(spec, deepest), at), correlation=correlation)
 
 
 async def take_leave(

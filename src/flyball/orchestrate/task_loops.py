@@ -21,6 +21,7 @@ from flyball.core.forms.semstreams import ABOUT_A_TASK, TaskMessage
 from flyball.core.messages import Message, Role, Text
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import ToolSpec
+from flyball.orchestrate.lineage import limited
 
 DEFAULT_MODEL = "default"
 """The model of whichever agent takes the task."""
@@ -75,7 +76,7 @@ def spec_of_task(task: TaskMessage, spec: LoopSpec) -> LoopSpec:
         changed["instructions"] = "\n\n".join(
             [text for text in (spec.instructions, f"Context:\n{task.context.content}") if text]
         )
-    return replace(spec, **changed) if changed else spec
+    return limited(replace(spec, **changed) if changed else spec, task.max_depth or None)
 
 
 def task_of(started: Started, role: str) -> TaskMessage:
