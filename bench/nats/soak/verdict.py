@@ -13,6 +13,7 @@ from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Started, T
 from flyball.core.messages import ResultKind
 from flyball.orchestrate.machine import fold
 from flyball.runtime.nats import EmbeddedServer, NatsRuntime
+from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.entry import decode_entry
 from flyball.runtime.nats.fetching import after
 from flyball.runtime.nats.naming import journal_stream, journal_subjects
@@ -38,7 +39,7 @@ async def judge(server: EmbeddedServer, asked: Sequence[str], notes: Path) -> Ve
     ran = ran_times(_lines(notes))
     interrupted = 0
     async with await NatsRuntime.open(server.options) as runtime:
-        for number, dead in await runtime.bus.dead():
+        for number, dead in await dead_letters(runtime.bus):
             broken.append(f"put aside: {number} {dead.subject}: {dead.code}: {dead.reason}")
         broken += await _gaps(runtime)
         there = set(await runtime.journal.loops())
