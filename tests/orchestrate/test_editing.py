@@ -6,13 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from flyball import Agent, Limits, MemoryJournal, RunContext, tool
 from flyball.core.correlation import Correlation
 from flyball.core.errors import CancelledSignal, DepthLimit, EngineError, UserError
 from flyball.core.events import VERSION, ChildStarted, Ended, Event, Outcome, Stage, Started
-from flyball.core.forms.semstreams import TaskMessage
 from flyball.core.ids import new_id
 from flyball.core.messages import user
 from flyball.core.signals import Signal, SignalType
@@ -340,12 +340,12 @@ class Others:
     """Those whom a keeper asks: it is written down, and answered as the test has it."""
 
     def __init__(self) -> None:
-        self.spawned: list[tuple[str, TaskMessage]] = []
+        self.spawned: list[Started] = []
         self.cancelled: list[tuple[str, Signal]] = []
         self.dies = False
 
-    async def spawn(self, agent: str, task: TaskMessage) -> None:
-        self.spawned.append((agent, task))
+    async def spawn(self, started: Started) -> None:
+        self.spawned.append(started)
         if self.dies:
             raise ConnectionError("gone")
 
@@ -385,11 +385,15 @@ async def test_a_keeper_has_the_editor_begun_by_others_and_repeats_that_after_a_
     await keep()
     assert kinds(await journal.read(loop_id))[-2:] == ["ChildStarted", "Ended"]
     (first, again) = others.spawned
-    assert first == again
-    agent, task = first
-    assert (agent, task.loop_id, task.prompt) == ("builder", editor_loop(loop_id), PLAN)
-    assert (task.parent_loop_id, task.depth, task.metadata) == (loop_id, 1, {"who": "me"})
-    task.validate()
+    assert replace(first, at=again.at) == again
+    assert (first.spec.agent, first.loop_id) == ("builder", editor_loop(loop_id))
+    assert first.prompt is not None
+    assert first.prompt.text == PLAN
+    assert (first.parent_loop_id, first.depth, first.metadata) == (
+        loop_id,
+        1,
+        {"who": "me", "role": "editor"},
+    )
     assert await journal.read(editor_loop(loop_id)) == [], "that is for others to begin"
 
 

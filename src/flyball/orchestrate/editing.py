@@ -43,8 +43,8 @@ This is the architect's plan for it:
 Carry out the plan."""
 """What an editor is told: the task as the architect had it, and the architect's answer."""
 
-Spawn: TypeAlias = "Callable[[str, TaskMessage], Awaitable[None]]"
-"""Has a loop of an agent, by its name, begun for a task. Being asked twice does no harm."""
+Spawn: TypeAlias = Callable[[Started], Awaitable[None]]
+"""Has a loop begun elsewhere. Being asked twice does no harm."""
 
 
 def editor_loop(loop_id: str) -> str:
@@ -130,7 +130,7 @@ async def take_leave(
     if spawn is not None:
         child = ChildStarted(clock.now(), editor_loop(state.loop_id), effect.editor)
         await (parent or RecordedParent(journal, state.loop_id)).adopt(child)
-        await spawn(effect.editor, editor_task(state, spec))
+        await spawn(editor_started(state, spec, clock.now()))
         return
     try:
         await begin(journal, editor_started(state, spec, clock.now()), clock, parent)

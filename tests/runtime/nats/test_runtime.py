@@ -34,7 +34,7 @@ from flyball.runtime.nats.crew import ALL, Crew, Kind
 from flyball.runtime.nats.dead import DEAD, Dead, dead_letters
 from flyball.runtime.nats.messages.frame import own
 from tests.orchestrate.models import Script
-from tests.orchestrate.scenarios import SCENARIOS, Scenario, add, pay
+from tests.orchestrate.scenarios import SCENARIOS, STOPPER, WORKER, Scenario, add, pay
 from tests.runtime.nats.conftest import clear
 
 
@@ -76,7 +76,7 @@ async def ended(agent: Agent[Any, Any], scenario: Scenario, **more: Any) -> tupl
 async def test_a_run_comes_to_the_same_end_as_in_process(runtime: NatsRuntime, scenario: Scenario) -> None:
     here = await ended(scenario.make(), scenario)
     agent = scenario.make()
-    async with working(runtime, agent):
+    async with working(runtime, agent, WORKER, STOPPER):
         assert await ended(agent, scenario, driver=runtime) == here
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
@@ -15,6 +15,7 @@ from flyball.runtime.nats.bus import AGENT, Bus, hired_for
 from flyball.runtime.nats.dead import put_aside
 from flyball.runtime.nats.deliveries import Delivery, Post, Postman, Work
 from flyball.runtime.nats.journal import NatsJournal
+from flyball.runtime.nats.runtime import NatsRuntime
 from flyball.runtime.nats.subjects import forward_subject
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.loop import LoopWorker, Near
@@ -56,9 +57,10 @@ class Crew:
         self._bus = bus = Bus(journal.connection, journal.layout.replicas)
         self._agents = known = Agents(agents, deps)
         self._hold = hold
+        home = _Home(journal)
         near = Near(
             ModelWorker(bus, known, hold=hold) if "model" in serve else None,
-            ToolsWorker(bus, known, hold=hold) if "tools" in serve else None,
+            ToolsWorker(bus, known, home=home, hold=hold) if "tools" in serve else None,
         )
         self._projector: Projector | None = None
         self._workers: list[Worker] = [one for one in (near.model, near.tools) if one is not None]
@@ -125,3 +127,14 @@ class Crew:
             Exception: what it failed with.
         """
         await asyncio.gather(*self._tasks)
+
+
+class _Home:
+    """Where loops go that the agents' own functions begin: to the workers, like all others."""
+
+    def __init__(self, journal: NatsJournal) -> None:
+        self._journal = journal
+
+    def child_options(self) -> Mapping[str, Any]:
+        """See `Home.child_options`."""
+        return {"driver": NatsRuntime(self._journal)}

@@ -11,6 +11,7 @@ from flyball.inference.engine import Engine
 from flyball.inference.registry import Registry
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.editing import editor_bindings
 from flyball.orchestrate.task_loops import DEFAULT_MODEL
 from flyball.tool.protocol import Tool
 
@@ -28,11 +29,17 @@ class Agents:
             if name in self._bindings:
                 raise UserError(f"two agents are called {name!r}: give each a name of its own, Agent(name=…)")
             self._bindings[name] = bindings
-        if len(self._bindings) == 1 and AgentRole.GENERAL not in self._bindings:
-            # Who asks for no agent in particular asks for the only one.
-            self._only = next(iter(self._bindings))
-        else:
-            self._only = None
+        # Who asks for no agent in particular asks for the only one.
+        self._only = next(iter(self._bindings)) if len(self._bindings) == 1 else None
+        for bindings in tuple(self._bindings.values()):
+            self._add_editor(bindings)
+
+    def _add_editor(self, bindings: Bindings) -> None:
+        """An architect comes with its editor, and that with its own, unless they are there already."""
+        while bindings.editor is not None:
+            bindings = editor_bindings(bindings)
+            if self._bindings.setdefault(bindings.spec.agent, bindings) is not bindings:
+                return
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +75,7 @@ class Agents:
         """
         named = (metadata or {}).get("agent")
         name = named if isinstance(named, str) and named else role
-        if name == AgentRole.GENERAL and self._only is not None:
+        if name == AgentRole.GENERAL and name not in self._bindings and self._only is not None:
             name = self._only
         return self.get(name)
 

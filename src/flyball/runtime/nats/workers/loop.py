@@ -22,19 +22,21 @@ from flyball.core.events import Event, Reopened, SignalReceived, Started, ToolRe
 from flyball.core.forms.semstreams import TaskMessage
 from flyball.core.messages import Role, ToolResult
 from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.children import Home, begin
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import Command, InferCommand, Report, execute_command, infer_command
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.keeping import Keeper
 from flyball.orchestrate.machine import fold, owed, take
-from flyball.orchestrate.recorded import load, signal_event
+from flyball.orchestrate.recorded import load, send_signal, signal_event
 from flyball.orchestrate.state import State
 from flyball.orchestrate.task_loops import loop_of_task, task_started
 from flyball.runtime.nats import subjects
 from flyball.runtime.nats.bus import AGENT, Bus
-from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.deliveries import AGAIN, Delivery, Post
 from flyball.runtime.nats.journal import NatsJournal
-from flyball.runtime.nats.messages.told import Returned, read_told
+from flyball.runtime.nats.messages.told import Returned, read_told, write_signal, write_task
 from flyball.runtime.nats.messages.work import write_call, write_request
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.model import ModelWorker
@@ -86,6 +88,7 @@ class LoopWorker:
         *,
         near: Near = Near(),  # noqa: B008 - frozen
         projector: Projector | None = None,
+        home: Home | None = None,
         hold: float = 30.0,
     ) -> None:
         self._bus = bus
@@ -93,6 +96,7 @@ class LoopWorker:
         self._agents = agents
         self._near = near
         self._projector = projector
+        self._home = home
         self._keepers: OrderedDict[str, Keeper] = OrderedDict()
         self._turns = Turns()
         wanted = (*subjects.TASKS, *subjects.REPORTS, *subjects.SIGNALS)
@@ -186,7 +190,7 @@ class LoopWorker:
                 continue
             break
         # It has just been read: who keeps it need not read it again.
-        self._keepers.setdefault(told.loop_id, Keeper(bindings, self._journal, state, len(events) + taken))
+        self._keepers.setdefault(told.loop_id, self._keep(bindings, state, len(events) + taken))
         if reply := delivery.headers.get(REPLY):
             await self._bus.connection.publish(reply, b"1" if taken else b"0")
         return {effect.id for effect in owed(state)} - before
@@ -213,7 +217,10 @@ class LoopWorker:
         """Begin a loop, unless it is there; whether it was begun now."""
         self._agents.get(started.spec.agent)
         try:
-            await self._journal.append(started.loop_id, (started,), 0)
+            if started.parent_loop_id:
+                await begin(self._journal, started, SYSTEM_CLOCK)
+            else:
+                await self._journal.append(started.loop_id, (started,), 0)
         except JournalConflict:
             return False  # it came twice, or the id is taken: who asked for it finds out which
         return True
@@ -221,7 +228,8 @@ class LoopWorker:
     async def _keeper(self, loop_id: str) -> Keeper:
         keeper = self._keepers.get(loop_id)
         if keeper is None:
-            keeper = await Keeper.of(self._agents.get, self._journal, loop_id)
+            events, state = await load(self._journal, loop_id)
+            keeper = self._keep(self._agents.get(state.spec.agent), state, len(events))
             self._keepers[loop_id] = keeper
             if len(self._keepers) > _KEPT:
                 self._keepers.popitem(last=False)
@@ -230,6 +238,25 @@ class LoopWorker:
             if self._journal.known_length(loop_id) > keeper.length:
                 await keeper.catch_up()
         return keeper
+
+    def _keep(self, bindings: Bindings, state: State, length: int) -> Keeper:
+        return Keeper(
+            bindings, self._journal, state, length, cancel=self._cancel, spawn=self._spawn, home=self._home
+        )
+
+    async def _cancel(self, loop_id: str, signal: Signal) -> bool:
+        """Cancel a child, and have somebody go on with it; see `flyball.orchestrate.children.Cancel`."""
+        taken = await send_signal(self._journal, loop_id, signal, SYSTEM_CLOCK)
+        # Also if it was told before: whoever did may not have lived to say it to its worker.
+        data, where = write_signal(loop_id, signal, SYSTEM_CLOCK.now()), subjects.signal_subject(loop_id)
+        await self._bus.publish(where, data, f"{loop_id}/{signal.id}", loop_id=loop_id, more={AGAIN: "1"})
+        return taken
+
+    async def _spawn(self, started: Started) -> None:
+        """Have a child begun, by whoever has its agent."""
+        loop_id = started.loop_id
+        where, name = subjects.task_subject(loop_id), f"{loop_id}/task"
+        await self._bus.publish(where, write_task(started), name, loop_id=loop_id)
 
     async def _ask(self, state: State, effects: list[Effect], near: Near) -> list[Command]:
         """Ask others for what is owed, and let go who works on anything else; gives what is done here."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from flyball.core.events import ToolReturned
 from flyball.core.tools import Safety
 from flyball.orchestrate import performers
+from flyball.orchestrate.children import Home
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import ExecuteCommand
 from flyball.orchestrate.moves import interrupted
@@ -24,9 +25,13 @@ class ToolsWorker:
 
     kind = "tools"
 
-    def __init__(self, bus: Bus, agents: Agents, *, hold: float = 30.0, room: int = 64) -> None:
+    def __init__(
+        self, bus: Bus, agents: Agents, *, home: Home | None = None, hold: float = 30.0, room: int = 64
+    ) -> None:
+        """`home` is where loops go that the tools begin."""
         self._bus = bus
         self._agents = agents
+        self._home = home
         self._room = room
         self._busy = 0
         self.stoppable = Stoppable(bus.connection)
@@ -71,7 +76,7 @@ class ToolsWorker:
         if once and not await self._bus.claim(command.id):
             return ToolReturned(now(), command.turn, command.index, interrupted(command.call))
         return await performers.call_tool(
-            tool, command.call, command.turn, command.index, deps, command.facts, now
+            tool, command.call, command.turn, command.index, deps, command.facts, now, self._home
         )
 
     async def _report(self, command: ExecuteCommand, event: ToolReturned, *, ours: bool) -> None:
