@@ -12,6 +12,7 @@ import pytest
 
 from flyball import Agent, Limits, RunContext, Safety, tool
 from flyball.core.errors import (
+    CancelledSignal,
     CancelledTimeout,
     DepsError,
     FlyballError,
@@ -22,12 +23,14 @@ from flyball.core.errors import (
     UserError,
 )
 from flyball.core.events import Ended, ModelAnswered, Outcome, ToolReturned, ToolStarted
+from flyball.core.forms.semstreams import TaskMessage, write_envelope
 from flyball.core.messages import ResultKind
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.commands import Report
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.projections import normal_form
+from flyball.orchestrate.recorded import load
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
 from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.crew import ALL, Crew, Kind
@@ -322,3 +325,56 @@ async def test_the_largest_message_can_be_put_aside_and_a_larger_one_is_refused(
         assert len(aside.data) == limit - 10_000
         with pytest.raises(JournalFailure, match="is larger than the"):
             await runtime.bus.publish("agent.request.y", b"x" * (limit + 1), "y", whole=True)
+
+
+async def test_a_cancel_goes_on_to_what_runs_under_a_loop(runtime: NatsRuntime) -> None:
+    asked = asyncio.Event()
+
+    class Slow(Script):
+        async def infer(self, request: Any) -> Any:
+            asked.set()
+            await asyncio.sleep(600)
+
+    child = Agent(Slow("never"), name="child")
+
+    @tool
+    async def hand_on(ctx: RunContext[Any]) -> str:
+        return (await child.run("do it", parent=ctx, loop_id="below")).output
+
+    parent = Agent(Script(call("hand_on"), "never"), tools=[hand_on], name="parent")
+    async with working(runtime, parent), working(runtime, child):
+        running = asyncio.create_task(parent.run("go", driver=runtime, loop_id="above"))
+        await asyncio.wait_for(asked.wait(), 10)
+        assert await runtime.signal("above", Signal(SignalType.CANCEL, by="me", text="enough"))
+        with pytest.raises(CancelledSignal, match="enough"):
+            await asyncio.wait_for(running, 10)
+        async with asyncio.timeout(10):
+            events, state = await load(runtime.journal, "below")
+            while state.at != "done":
+                await runtime.journal.wait("below", len(events))
+                events, state = await load(runtime.journal, "below")
+    assert (state.outcome, state.parent_loop_id, state.depth) == (Outcome.CANCELLED, "above", 1)
+    assert (await load(runtime.journal, "above"))[1].children == ("below",)
+
+
+async def test_a_child_that_comes_after_its_parents_cancel_does_not_run(runtime: NatsRuntime) -> None:
+    agent = Agent(Script(call("pay", '{"amount":5}'), "never"), tools=[pay], name="payer")
+    async with working(runtime, agent):
+        running = asyncio.create_task(agent.run("pay", driver=runtime, loop_id="above"))
+        async with asyncio.timeout(10):
+            while not await runtime.journal.wait("above", 1, 1.0):
+                pass
+        await runtime.signal("above", Signal(SignalType.CANCEL))
+        await asyncio.gather(running, return_exceptions=True)
+        late = TaskMessage(
+            task_id="late", role="payer", model="default", prompt="go", parent_loop_id="above", depth=1
+        )
+        deep = TaskMessage(task_id="deep", role="payer", model="default", prompt="go", depth=3, max_depth=2)
+        for task in (late, deep):
+            data = write_envelope(task, id=task.task_id, at=1.0)
+            await runtime.connection.js.publish(f"agent.task.{task.task_id}", data)
+            assert await runtime.journal.wait(task.task_id, 0, 10.0)
+        assert (await load(runtime.journal, "late"))[1].outcome is Outcome.CANCELLED
+        refused = (await load(runtime.journal, "deep"))[1]
+    assert refused.error is not None
+    assert (refused.outcome, refused.error.code) == (Outcome.FAILED, "ORCHESTRATION_DEPTH_LIMIT")
