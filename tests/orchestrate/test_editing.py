@@ -25,6 +25,7 @@ from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import loop_entity, normal_form
 from flyball.orchestrate.recorded import load, send_signal
+from flyball.orchestrate.state import State
 from flyball.testing.bytes_journal import BytesJournal
 from flyball.testing.clock import FakeClock
 from flyball.testing.split import SplitDriver
@@ -407,9 +408,9 @@ async def test_a_keeper_that_has_nobody_to_ask_begins_the_editor_in_the_journal(
     assert (await EDITOR.resume(editor_loop(loop_id), journal)).output == "built"
 
 
-async def _standing(journal: Journal, loop_id: str) -> tuple[Any, int]:
+async def _standing(journal: Journal, loop_id: str) -> tuple[State, list[Event]]:
     events, state = await load(journal, loop_id)
-    return state, len(events)
+    return state, events
 
 
 async def test_a_keeper_cancels_children_by_others_and_repeats_that_after_a_crash() -> None:

@@ -12,7 +12,7 @@ knows whether somebody lived to ask, `ask_again` has all of it asked for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import Any
 
 from flyball.core.clock import Clock
@@ -39,7 +39,7 @@ class Keeper(Ledger):
         bindings: Bindings,
         journal: Journal,
         state: State,
-        length: int,
+        events: Iterable[Event],
         *,
         clock: Clock = SYSTEM_CLOCK,
         cancel: Cancel | None = None,
@@ -52,14 +52,16 @@ class Keeper(Ledger):
             bindings: its agent's code.
             journal: where it is recorded.
             state: where it stands.
-            length: how many events it has.
+            events: those that it has.
             clock: where time comes from.
             cancel: cancels a child, and sees to it that whoever drives it hears of it; without it, in the
                 journal.
             spawn: has an editor's loop begun; without it, its loop is begun in the journal.
             home: where loops go that the agent's own functions begin; without it, into memory.
         """
-        super().__init__(journal, state, length, clock)
+        self.events = list(events)
+        """What is recorded of the loop, as far as it is known here."""
+        super().__init__(journal, state, len(self.events), clock)
         self.bindings = bindings
         self._cancel = cancel
         self._spawn = spawn
@@ -87,7 +89,7 @@ class Keeper(Ledger):
         """
         events, state = await load(journal, loop_id)
         bindings = bindings_for(state.spec.agent)
-        return cls(bindings, journal, state, len(events), cancel=cancel, spawn=spawn, home=home)
+        return cls(bindings, journal, state, events, cancel=cancel, spawn=spawn, home=home)
 
     def ask_again(self, only: Collection[str] | None = None) -> None:
         """Have `pump` give effects that somebody has seen to before: all, or those of these ids."""
@@ -96,6 +98,10 @@ class Keeper(Ledger):
     def theirs_folded(self) -> None:
         """Others have appended: what is owed by that, they see to."""
         self._asked = {effect.id for effect in owed(self.state)}
+
+    def recorded(self, first: int, events: list[Event]) -> None:
+        """See `Ledger.recorded`."""
+        self.events[first:] = events
 
     async def pump(self) -> list[Effect]:
         """Go on as far as one can without others; gives what these are to be asked for.

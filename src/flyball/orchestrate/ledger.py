@@ -78,7 +78,9 @@ class Ledger:
             self._busy = True
             try:
                 try:
-                    self.length = await self.journal.append(self.loop_id, batch, self.length)
+                    first = self.length
+                    self.length = await self.journal.append(self.loop_id, batch, first)
+                    self.recorded(first, batch)
                 except JournalConflict:
                     await self._catch_up(batch)
             except BaseException:
@@ -145,6 +147,9 @@ class Ledger:
     def theirs_folded(self) -> None:
         """The state is what others have made of it; what is our own and not written comes after this."""
 
+    def recorded(self, first: int, events: list[Event]) -> None:
+        """These events are known to be in the journal, from number `first` on."""
+
     async def _catch_up(self, unwritten: list[Event]) -> None:
         """Take in what was appended since, and fold again what could not be written."""
         if not (unwritten or self.pending or self._unsure):
@@ -169,6 +174,7 @@ class Ledger:
         self.state = fold(events, f"loop {self.loop_id}")
         self.length = len(events)
         self.pending = []
+        self.recorded(0, events)
         self.theirs_folded()
         for event in mine:
             self.take(event)
@@ -184,8 +190,9 @@ class Ledger:
                     loop_id=self.loop_id,
                     number=number,
                 )
-        self.length += len(theirs)
         if theirs:
+            self.recorded(self.length, theirs)
+            self.length += len(theirs)
             self.theirs_folded()
 
     def _check_ours(self, theirs: list[Event]) -> None:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from nats.js.errors import KeyNotFoundError
 
 from flyball import Agent, RunContext, tool
 from flyball.inference.answers import tool_call as call
@@ -92,9 +93,14 @@ async def heard(runtime: NatsRuntime, subject: str) -> bytes:  # noqa: F811
 
 
 async def kept(runtime: NatsRuntime, bucket: str, key: str) -> JSON:  # noqa: F811
-    """What a bucket has under a key."""
+    """What a bucket has under a key, once it is there."""
     store = await runtime.connection.js.key_value(bucket)
-    return json.loads((await store.get(key)).value)
+    async with asyncio.timeout(15):
+        while True:
+            try:
+                return json.loads((await store.get(key)).value)
+            except KeyNotFoundError:
+                await asyncio.sleep(0.02)
 
 
 async def test_a_task_by_hand_becomes_a_loop_and_its_end_is_told(runtime: NatsRuntime) -> None:  # noqa: F811

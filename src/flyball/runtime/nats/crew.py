@@ -72,20 +72,22 @@ class Crew:
 
     async def __aenter__(self) -> Self:
         await self._bus.set_up()
+        if self._projector is not None:
+            # Before any loop is begun: it is told of all that is recorded from now on.
+            await self._projector.set_up()
+            for post in self._projector.posts:
+                await self._begin(post, self._projector.work).hire()
         for worker in self._workers:
             if not isinstance(worker, LoopWorker):
                 await worker.stoppable.listen()
             for post in (*worker.posts, *self._forwarded_to(worker)):
-                self._hire(post, self._routed(worker))
-        if self._projector is not None:
-            await self._projector.set_up()
-            for post in self._projector.posts:
-                self._hire(post, self._projector.work)
+                self._begin(post, self._routed(worker))
         return self
 
-    def _hire(self, post: Post, work: Work) -> None:
+    def _begin(self, post: Post, work: Work) -> Postman:
         postman = Postman(self._journal.connection, post, work, partial(put_aside, self._bus))
         self._tasks.append(asyncio.create_task(postman.run(), name=f"flyball {post.name}"))
+        return postman
 
     def _forwarded_to(self, worker: Worker) -> list[Post]:
         """The posts of what others had not the agent for."""

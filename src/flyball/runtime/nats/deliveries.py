@@ -45,7 +45,7 @@ class Post(Struct, frozen=True):
 
     `name` is the consumer's: workers of one name share its messages. `room`: how many one worker works on at
     once. `hold`: seconds after which a message without a sign of life is given to another. `tries`: how often
-    it is given.
+    it is given. `only_new`: what was there before the first worker of this name came is left alone.
     """
 
     stream: str
@@ -54,6 +54,7 @@ class Post(Struct, frozen=True):
     room: int = 64
     hold: float = 30.0
     tries: int = 5
+    only_new: bool = False
 
 
 class Delivery:
@@ -90,6 +91,7 @@ class Postman:
         self._inbox = connection.new_inbox()
         self._working: set[asyncio.Task[None]] = set()
         self._asked = 0
+        self._hired = False
         self._room = asyncio.Event()
 
     async def run(self) -> None:
@@ -98,10 +100,9 @@ class Postman:
         A server that is away is waited for, however long that takes.
         """
         try:
-            while True:
+            while not self._hired:
                 with suppress(JournalUnreachable):
-                    await self._hire()
-                    break
+                    await self.hire()
             subscription = await self._connection.subscribe(self._inbox, self._arrived)
             try:
                 with self._connection.on_rejoining(self._ask_anew):
@@ -130,9 +131,13 @@ class Postman:
         self._asked = 0
         self._room.set()
 
-    async def _hire(self) -> None:
-        """Make the consumer, or take the one that is there."""
-        from nats.js.api import AckPolicy, ConsumerConfig
+    async def hire(self) -> None:
+        """Make the consumer, or take the one that is there: from then on nothing is missed.
+
+        Raises:
+            JournalUnreachable: the server does not answer.
+        """
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
         post = self._post
         config = ConsumerConfig(
@@ -141,10 +146,12 @@ class Postman:
             ack_wait=post.hold,
             max_deliver=-1,
             max_ack_pending=10_000,
+            deliver_policy=DeliverPolicy.NEW if post.only_new else DeliverPolicy.ALL,
             filter_subjects=list(post.subjects),
         )
         connection = self._connection
         await connection.patiently(lambda: connection.js.add_consumer(post.stream, config))
+        self._hired = True
 
     async def _ask(self) -> None:
         """Ask for as many as there is room for."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 T = TypeVar("T")
-_KNOWN = 10_000
+_KNOWN = 2_000
 """How many loops' ends are kept in mind: a loop that is not among them costs one question more."""
 _ROOM = 16_384
 """Bytes of a message that are left to its headers and its subject."""

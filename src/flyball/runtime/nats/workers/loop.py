@@ -165,11 +165,10 @@ class LoopWorker:
                 # What it has in mind and what is recorded may differ: the next one reads.
                 self._keepers.pop(loop_id, None)
                 raise
-            over = keeper.state.at == "done"
-            if over:
+            if keeper.state.at == "done":
                 self._keepers.pop(loop_id, None)
             if self._projector is not None:
-                (self._projector.ended if over else self._projector.moved)(keeper)
+                self._projector.moved(keeper, told=begun or fresh is not None)
             return commands
 
     async def _signalled(self, told: Report, delivery: Delivery) -> set[str]:
@@ -190,7 +189,9 @@ class LoopWorker:
                 continue
             break
         # It has just been read: who keeps it need not read it again.
-        self._keepers.setdefault(told.loop_id, self._keep(bindings, state, len(events) + taken))
+        if taken:
+            events.append(event)
+        self._keepers.setdefault(told.loop_id, self._keep(bindings, state, events))
         if reply := delivery.headers.get(REPLY):
             await self._bus.connection.publish(reply, b"1" if taken else b"0")
         return {effect.id for effect in owed(state)} - before
@@ -229,7 +230,7 @@ class LoopWorker:
         keeper = self._keepers.get(loop_id)
         if keeper is None:
             events, state = await load(self._journal, loop_id)
-            keeper = self._keep(self._agents.get(state.spec.agent), state, len(events))
+            keeper = self._keep(self._agents.get(state.spec.agent), state, events)
             self._keepers[loop_id] = keeper
             if len(self._keepers) > _KEPT:
                 self._keepers.popitem(last=False)
@@ -239,9 +240,9 @@ class LoopWorker:
                 await keeper.catch_up()
         return keeper
 
-    def _keep(self, bindings: Bindings, state: State, length: int) -> Keeper:
+    def _keep(self, bindings: Bindings, state: State, events: list[Event]) -> Keeper:
         return Keeper(
-            bindings, self._journal, state, length, cancel=self._cancel, spawn=self._spawn, home=self._home
+            bindings, self._journal, state, events, cancel=self._cancel, spawn=self._spawn, home=self._home
         )
 
     async def _cancel(self, loop_id: str, signal: Signal) -> bool:

@@ -5,10 +5,10 @@
     AGENT_TRAJECTORIES   <loop>            its steps; too many of them are kept in AGENT_TRAJECTORIES_LARGE
     agent.created|complete|failed|cancelled.<loop>  is published when it happens
 
-It reads the journals' own streams, as one more consumer: where loops begin and end, and what was said to
-them. It acknowledges what it has written down; so nothing of that is left out, whatever dies. How far a loop
-has come between is written now and then, by whoever carries it on. Changes that come close together are
-written once. All of it can be made again from the journals, and nothing rests on it.
+Whoever carries a loop on has it written down when it begins, is signalled and ends, and now and then between.
+That may be lost with its process: so the projector is also a consumer of the journals' own streams, and looks
+a moment later whether what was to be written is there. It acknowledges what is. All of it can be made again
+from the journals, and nothing rests on it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
-from flyball.core.errors import FlyballError, JournalFailure, JournalUnreachable
+from flyball.core.errors import FlyballError, JournalFailure
 from flyball.core.events import Event
 from flyball.core.forms.semstreams import AnyPayload, LoopEntity
-from flyball.orchestrate.ledger import Ledger
+from flyball.orchestrate.keeping import Keeper
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import (
     Detail,
@@ -54,7 +55,7 @@ LARGE = "AGENT_TRAJECTORIES_LARGE"
 _ROOM = 16_384
 """Bytes of a message that are left to its envelope, its headers and its subject."""
 _LONGEST_RESULT = 65_536
-_KNOWN = 10_000
+_KNOWN = 2_000
 _ENDED = "ended"
 _TOLD_BY = (BEGIN, _ENDED, "signalreceived", "reopened")
 """The kinds of entries that are waited for: an entry is of the kind of its last event."""
@@ -71,22 +72,29 @@ class Projector:
         journal: NatsJournal,
         *,
         hold: float = 30.0,
-        interval: float = 0.25,
+        interval: float = 0.1,
         passing: float = 1.0,
         detail: Detail = "summary",
     ) -> None:
-        """`interval`: seconds within which a loop's changes are written once; `passing`: those of one that is
-        on its way, and not said to have begun, ended or been signalled. `detail`: of trajectories; in full
-        they have each request's messages, so that they grow with the square of a loop's turns.
+        """Nothing happens yet.
+
+        Args:
+            bus: where loops are told of.
+            journal: where they are.
+            hold: seconds after which a dead projector's work is given to another.
+            interval: seconds after which it is looked whether an entry's loop was written down.
+            passing: seconds between two writings of a loop that is on its way.
+            detail: of trajectories; in full they have each request's messages, so that they grow with the
+                square of a loop's turns.
         """
-        self._detail: Detail = detail
         self._bus = bus
         self._journal = journal
         self._interval = interval
-        self._large = Blobs(bus.connection, journal.layout.replicas, LARGE)
         self._passing = passing
-        self._writing: dict[str, _Writing] = {}
-        self._moved: dict[str, Ledger] = {}
+        self._detail: Detail = detail
+        self._large = Blobs(bus.connection, journal.layout.replicas, LARGE)
+        self._moved: dict[str, Keeper] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
         self._written: OrderedDict[str, Tail] = OrderedDict()
         """Where what was last written stands, so that it need not be asked for."""
@@ -95,8 +103,9 @@ class Projector:
                 journal_stream(number),
                 "projector",
                 tuple([entries(number, kind) for kind in _TOLD_BY]),
-                room=512,
+                room=64,
                 hold=hold,
+                only_new=True,
             )
             for number in range(journal.partitions)
         ]
@@ -110,38 +119,23 @@ class Projector:
         for name in (LOOPS, TRAJECTORIES):
             await make_bucket(self._bus.connection, name, self._journal.layout.replicas)
 
-    async def work(self, delivery: Delivery) -> None:
-        """Take notice of an entry; returns when what it leads to is written."""
-        blob = delivery.headers.get(BLOB)
-        data = await self._journal.blob(blob, delivery.subject) if blob else delivery.data
-        loop_id = decode_entry(data, delivery.subject).loop_id
-        kind = delivery.subject.rpartition(".")[2]
-        writing = self._writing.get(loop_id)
-        if writing is not None:
-            writing.notice(kind)
-            await asyncio.shield(writing.done)
-            return
-        writing = self._writing[loop_id] = _Writing()
-        writing.notice(kind)
-        try:
-            await writing.soon(self._interval)
-            del self._writing[loop_id]  # what comes from here on is written the next time
-            await self._write(loop_id, begins=writing.begins)
-        except BaseException as error:
-            self._writing.pop(loop_id, None)
-            writing.failed(error)
-            raise
-        writing.done.set_result(None)
+    # By whoever carries a loop on
 
-    def moved(self, loop: Ledger) -> None:
-        """A loop has come further. It is written some time from now, if it is still on its way then."""
+    def moved(self, loop: Keeper, *, told: bool) -> None:
+        """A loop has come further; `told`: it was begun, or something was said to it."""
+        if told or loop.state.at == "done":
+            self._moved.pop(loop.loop_id, None)
+            task = asyncio.ensure_future(self._write_now(loop.loop_id, tuple(loop.events)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
         self._moved[loop.loop_id] = loop
         if self._sweeping is None:
             self._sweeping = asyncio.ensure_future(self._sweep())
 
-    def ended(self, loop: Ledger) -> None:
-        """A loop is over: what was going to be written of its way need not be."""
-        self._moved.pop(loop.loop_id, None)
+    async def _write_now(self, loop_id: str, events: Sequence[Event]) -> None:
+        with suppress(FlyballError):  # it is looked for again a moment later
+            await self._write(loop_id, events)
 
     async def _sweep(self) -> None:
         """Write those that are on their way, one after the other, in a tenth of the time at most."""
@@ -156,31 +150,56 @@ class Projector:
                     continue
                 data = _told(entity_of(loop.state), self._limit)[1]
                 with suppress(FlyballError):  # the next change tells it, or the end
-                    await self._put(f"$KV.{LOOPS}.{bucket_key(loop_id)}", data, loop.length)
+                    await self._put(_loop_key(loop_id), data, loop.length)
             pause = max(self._passing, 9 * (time.monotonic() - began))
 
     async def aclose(self) -> None:
         """Let go of what was going to be written."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            await asyncio.wait([self._sweeping])
+        tasks = [*self._tasks, *([] if self._sweeping is None else [self._sweeping])]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
-    async def _write(self, loop_id: str, *, begins: bool) -> None:
-        events = await self._journal.read(loop_id)
+    # For certain
+
+    async def work(self, delivery: Delivery) -> None:
+        """See to it that what an entry tells is written down."""
+        await asyncio.sleep(self._interval)
+        _, _, _, where, kind = delivery.subject.split(".")
+        key = where.replace("~", "==")
+        marker = f"$KV.{LOOPS}.{'COMPLETE_' if kind == _ENDED else ''}{key}"
+        length = int(delivery.headers[LENGTH])
+        known = self._written.get(marker)
+        if known is None or known.length < length:
+            known = await self._tail(marker)
+        if known.length >= length:
+            return
+        blob = delivery.headers.get(BLOB)
+        data = await self._journal.blob(blob, delivery.subject) if blob else delivery.data
+        loop_id = decode_entry(data, delivery.subject).loop_id
+        await self._write(loop_id, await self._journal.read(loop_id))
+
+    async def _write(self, loop_id: str, events: Sequence[Event]) -> None:
+        """Write down what a journal tells. What is written last says that the rest is there."""
         state, entity, length = fold(events, f"loop {loop_id}"), loop_entity(events), len(events)
-        key, limit = bucket_key(loop_id), self._limit
-        writes = [self._put(f"$KV.{LOOPS}.{key}", _told(entity, limit)[1], length)]
-        ended = loop_ended(state, entity.completed_at or state.started_at) if state.at == "done" else None
-        if ended is not None:
-            ended, data = _told(ended, limit)
-            writes.append(self._put(f"$KV.{LOOPS}.COMPLETE_{key}", data, length))
-            writes.append(self._keep_trajectory(key, events))
+        key = _loop_key(loop_id)
+        if key not in self._written and len(events) > 1:
+            await self._tail(key)
+        if not self._written.get(key, Tail()).length:
+            await self._tell("created", loop_id, loop_created(state), f"{loop_id}/created")
+        writes = [self._put(key, _told(entity, self._limit)[1], length)]
+        if state.at != "done":
+            await asyncio.gather(*writes)
+            return
+        ended = loop_ended(state, entity.completed_at or state.started_at)
+        assert ended is not None, "its outcome is decided"
+        ended, data = _told(ended, self._limit)
+        writes.append(self._keep_trajectory(bucket_key(loop_id), events))
         await asyncio.gather(*writes)
         # Told when it is written: who hears of it finds it there.
-        if begins:
-            await self._tell("created", loop_id, loop_created(state), f"{loop_id}/created")
-        if ended is not None:
-            await self._tell(entity.state, loop_id, ended, f"{loop_id}/{state.attempt}/ended")
+        await self._tell(entity.state, loop_id, ended, f"{loop_id}/{state.attempt}/ended")
+        await self._put(f"$KV.{LOOPS}.COMPLETE_{bucket_key(loop_id)}", data, length)
 
     @property
     def _limit(self) -> int:
@@ -189,7 +208,7 @@ class Projector:
     async def _tell(self, what: str, loop_id: str, payload: AnyPayload, name: str) -> None:
         await self._bus.publish(event_subject(what, loop_id), write(payload, name), name, loop_id=loop_id)
 
-    async def _keep_trajectory(self, key: str, events: list[Event]) -> None:
+    async def _keep_trajectory(self, key: str, events: Sequence[Event]) -> None:
         """Write a loop's way; where it is too large for a message, without its steps, which are elsewhere."""
         whole = trajectory(events, self._detail)
         data = whole.marshal_json()
@@ -202,50 +221,32 @@ class Projector:
 
     async def _put(self, subject: str, data: bytes, length: int) -> None:
         """Write what a journal of this length tells, unless what is there tells more."""
-        connection, stream = self._bus.connection, f"KV_{subject.split('.', 2)[1]}"
-        known = self._written.get(subject)
-        while True:
-            if known is None:
-                known = await tail(connection, stream, subject)
-            if known.length >= length:
-                return
+        connection = self._bus.connection
+        known = self._written.get(subject) or Tail()
+        while known.length < length:
             headers = {"Nats-Expected-Last-Subject-Sequence": str(known.sequence), LENGTH: str(length)}
             answer = msgspec.json.decode((await connection.request(subject, data, headers)).data, type=Stored)
             if answer.error is None:
-                self._written[subject] = Tail(answer.seq, length)
-                if len(self._written) > _KNOWN:
-                    self._written.popitem(last=False)
+                self._keep(subject, Tail(answer.seq, length, entries=None))
                 return
             if answer.error.err_code != WRONG_LAST:
                 raise JournalFailure(f"NATS does not take {subject}: {answer.error.description}")
-            known = None
+            known = await self._tail(subject)
+
+    async def _tail(self, subject: str) -> Tail:
+        """What was written last, by whoever did."""
+        known = await tail(self._bus.connection, f"KV_{subject.split('.', 2)[1]}", subject)
+        self._keep(subject, known)
+        return known
+
+    def _keep(self, subject: str, known: Tail) -> None:
+        self._written[subject] = known
+        if len(self._written) > _KNOWN:
+            self._written.popitem(last=False)
 
 
-class _Writing:
-    """A loop that is about to be written down, by the first who heard of it; others wait for that."""
-
-    def __init__(self) -> None:
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.begins = False
-        self._urgent = asyncio.Event()
-
-    def notice(self, kind: str) -> None:
-        """An entry of this kind has come. The end of a loop is not waited with."""
-        self.begins = self.begins or kind == BEGIN
-        if kind == _ENDED:
-            self._urgent.set()
-
-    async def soon(self, seconds: float) -> None:
-        """Wait for what else comes."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._urgent.wait()
-
-    def failed(self, error: BaseException) -> None:
-        """It was not written: those who wait are given it again."""
-        stopped = JournalUnreachable("the projector was stopped")
-        self.done.set_exception(error if isinstance(error, Exception) else stopped)
-        self.done.exception()  # there may be nobody who waits
+def _loop_key(loop_id: str) -> str:
+    return f"$KV.{LOOPS}.{bucket_key(loop_id)}"
 
 
 def _told(payload: PayloadT, limit: int) -> tuple[PayloadT, bytes]:
