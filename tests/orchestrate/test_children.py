@@ -429,6 +429,35 @@ async def test_a_child_whose_beginning_was_broken_off_hears_of_the_cancel_when_i
     assert (await WORKER.resume("below", journal)).output == "four", "who tries it again has decided that"
 
 
+async def test_a_child_whose_parent_is_elsewhere_or_knows_nothing_of_it_is_resumed(journal: Journal) -> None:
+    for name, above in (("lost", "nowhere"), ("unknown", "stranger")):
+        started = Started(1.0, VERSION, name, WORKER.spec, user("go"), parent_loop_id=above, depth=1)
+        await journal.append(name, [started], 0)
+    stranger = Started(1.0, VERSION, "stranger", LoopSpec(), user("go"))
+    await journal.append("stranger", [stranger, SignalReceived(1.0, CANCEL)], 0)
+    for name in ("lost", "unknown"):
+        assert (await WORKER.resume(name, journal)).output == "four"
+
+
+async def test_loops_that_stand_in_a_circle_are_no_trap(journal: Journal) -> None:
+    """Nobody begins such; but a task from outside may say what it likes."""
+    pairs = (("round", "about"), ("about", "round"))
+    for name, above in pairs:
+        started = Started(1.0, VERSION, name, WORKER.spec, user("go"), parent_loop_id=above, depth=1)
+        answered = ModelAnswered(1.0, 1, assistant("four"))
+        await journal.append(name, [started, ChildStarted(1.0, above), answered], 0)
+    started = Started(1.0, VERSION, "inside", WORKER.spec, user("go"), parent_loop_id="round", depth=1)
+    state, _ = await begin(journal, started, FakeClock())
+    assert state.outcome is None
+    root = Started(1.0, VERSION, "top", LoopSpec(), user("go"))
+    await journal.append("top", [root, ChildStarted(1.0, "top-low")], 0)
+    low = Started(1.0, VERSION, "top-low", WORKER.spec, user("go"), parent_loop_id="top", depth=1)
+    await journal.append("top-low", [low, ChildStarted(1.0, "top"), ModelAnswered(1.0, 1, assistant("4"))], 0)
+    await send_signal(journal, "top", CANCEL)
+    await cancel_children(journal, await loop(journal, "top"), cancel_by_journal(journal, FakeClock()))
+    assert (await loop(journal, "top-low")).outcome is Outcome.SUCCESS
+
+
 async def test_a_retry_of_the_parent_may_cancel_again(journal: Journal) -> None:
     """The second cancel is another one: its id is of another attempt."""
     clock = FakeClock()

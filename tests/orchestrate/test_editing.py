@@ -117,6 +117,11 @@ async def test_editors_may_have_editors(where: Where) -> None:
     assert result.editor.editor is not None
     assert (result.editor.output, result.editor.editor.output) == ("a better plan", "built")
     assert result.editor.editor.state.depth == 2
+    async with where.stream(architect(middle), loop_id=new_id()) as stream:
+        assert "".join([piece async for piece in stream.text()]) == "a plan"
+    assert stream.result.editor is not None
+    assert stream.result.editor.editor is not None
+    assert stream.result.editor.editor.output == "built"
 
 
 # Taken part in
@@ -209,6 +214,14 @@ async def test_nobody_can_approve_what_an_editor_without_a_journal_would_do() ->
     editor = Agent(Script(call("pay", {"amount": 1})), tools=[pay], name="payer")
     with pytest.raises(UserError, match="'pay' needs approval"):
         await architect(editor).run("go")
+
+
+async def test_nor_what_one_would_do_whose_architect_is_taken_step_by_step() -> None:
+    editor = Agent(Script(call("pay", {"amount": 1})), tools=[pay], name="payer")
+    async with architect(editor).iter("go") as run:
+        with pytest.raises(UserError, match="'pay' needs approval"):
+            await run.next()
+    assert run.done, "the architect is"
 
 
 # Gone on with

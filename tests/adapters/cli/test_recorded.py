@@ -150,6 +150,19 @@ def test_the_course_of_a_failed_run_that_was_tried_again(flyball: Flyball) -> No
     assert "now" in shown
 
 
+def test_the_course_of_a_run_with_an_editor(flyball: Flyball, home: Path) -> None:
+    async def build() -> None:
+        editor = Agent(ScriptedEngine("built"), name="builder")
+        planner = Agent(ScriptedEngine("a plan"), name="planner", editor=editor)
+        async with SQLiteJournal(home / "runs.db") as journal:
+            await planner.run("A hut.", journal=journal, loop_id="hut")
+
+    asyncio.run(build())
+    assert "⇣ child builder as hut-editor" in " ".join(flyball("show", "hut").out.split())
+    assert "a loop of builder was begun under it: hut-editor" in " ".join(flyball("why", "hut").out.split())
+    assert "built" in flyball("show", "hut-editor").out
+
+
 def test_the_course_of_a_run_with_signals(flyball: Flyball, home: Path) -> None:
     waiting(home)
     signalled(home, SignalType.PAUSE)
