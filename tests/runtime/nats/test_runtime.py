@@ -34,8 +34,9 @@ from flyball.orchestrate.recorded import load
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
 from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.crew import ALL, Crew, Kind
-from flyball.runtime.nats.dead import DEAD, Dead, dead_letters
+from flyball.runtime.nats.dead import Dead, dead_letters
 from flyball.runtime.nats.messages.frame import own
+from flyball.runtime.nats.subjects import DEAD
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import SCENARIOS, STOPPER, WORKER, Scenario, add, pay
 from tests.runtime.nats.conftest import clear

@@ -19,14 +19,13 @@ from flyball.core.errors import JournalFailure
 from flyball.core.ids import new_id
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection
-from flyball.runtime.nats.dead import DEAD
 from flyball.runtime.nats.deliveries import AGAIN, FROM, LOOP, Delivery
 from flyball.runtime.nats.entry import BLOB
 from flyball.runtime.nats.layout import WIRE_BLOBS, make, make_bucket
 from flyball.runtime.nats.messages.told import write_time
 from flyball.runtime.nats.naming import bucket_key, token
 from flyball.runtime.nats.stored import WRONG_LAST, Stored
-from flyball.runtime.nats.subjects import AGENT_SUBJECTS, DEAD_SUBJECTS, forward_subject
+from flyball.runtime.nats.subjects import AGENT_SUBJECTS, DEAD, DEAD_SUBJECTS, forward_subject
 
 AGENT, CLAIMS = "AGENT", "CLAIMS"
 _KEPT = 3 * 24 * 3600.0

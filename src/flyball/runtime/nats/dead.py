@@ -10,17 +10,14 @@ import msgspec
 from msgspec import Struct
 
 from flyball.core.errors import FlyballError
+from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import AGAIN, LOOP, Delivery
 from flyball.runtime.nats.fetching import after, header, sequence
-from flyball.runtime.nats.subjects import DEAD_SUBJECTS, dead_subjects
+from flyball.runtime.nats.subjects import DEAD, DEAD_SUBJECTS, dead_subjects
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
-    from flyball.runtime.nats.bus import Bus
-
-DEAD = "AGENT_DEAD"
-"""The stream that has them."""
 _WHY = "Flyball-Dead"
 _LONGEST_REASON = 2_000
 _NO_LOOP = "_"

@@ -20,7 +20,8 @@ from flyball.runtime.nats.naming import token
 AGENT_SUBJECTS = ("agent.>", "tool.>", "user.>")
 TASKS, REPORTS = ("agent.task.>",), ("agent.response.>", "tool.result.>")
 SIGNALS, REQUESTS = ("agent.signal.>", "agent.timer.>"), ("agent.request.>",)
-DEAD_SUBJECTS = "fly.dead.>"
+DEAD, DEAD_SUBJECTS = "AGENT_DEAD", "fly.dead.>"
+"""The stream of what was put aside, and all its subjects."""
 FORWARDED = "agent.for."
 
 
