@@ -13,6 +13,7 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -189,15 +190,17 @@ async def _worker_memory(server: EmbeddedServer) -> int:
 
 async def _caught_up(server: EmbeddedServer, runtime: NatsRuntime) -> None:
     """Have a worker write down what is kept beside the journals, as it would have while they were made."""
-    js = runtime.connection.js
+    connection = runtime.connection
     streams = [journal_stream(number) for number in range(runtime.journal.partitions)]
     async with children("bench.nats.worker", [_told(server)]) as (child,):
         child.tell("go")
         left = 1
         while left:
             await asyncio.sleep(_LOOK)
-            consumers = [one for stream in streams for one in await js.consumers_info(stream)]
-            left = sum([one.num_pending + one.num_ack_pending for one in consumers])
+            left = 0
+            for stream in streams:
+                listed = await connection.patiently(partial(connection.js.consumers_info, stream))
+                left += sum([one.num_pending + one.num_ack_pending for one in listed])
 
 
 async def _over(runtime: NatsRuntime, ids: Sequence[str]) -> None:
