@@ -39,7 +39,7 @@ class Steps(NamedTuple):
 async def fill(server: EmbeddedServer, messages: int) -> None:
     """Put there what is to be consumed."""
     client = await _connect(server.url, server.options.token or "")
-    js = client.jetstream()
+    js = client.jetstream(timeout=30)
     await js.add_stream(name=_INPUT, subjects=["bench.in"])
     few = asyncio.Semaphore(256)
 
@@ -54,7 +54,7 @@ async def fill(server: EmbeddedServer, messages: int) -> None:
 async def measure(server: EmbeddedServer, processes: int, streams: int, seconds: float) -> Steps:
     """Let some processes work for some seconds, or until all is consumed."""
     client = await _connect(server.url, server.options.token or "")
-    js = client.jetstream()
+    js = client.jetstream(timeout=30)
     name = new_id()
     for number in range(streams):
         await js.add_stream(name=f"BENCH_OUT_{number}_{name}", subjects=[f"bench.{name}.{number}"])
@@ -85,7 +85,7 @@ async def _work(told: dict[str, Any]) -> None:
     import nats.errors
 
     client = await _connect(told["url"], told["token"])
-    js = client.jetstream()
+    js = client.jetstream(timeout=30)
     source = await js.pull_subscribe_bind(durable=told["name"], stream=_INPUT)
     subjects = [f"bench.{told['name']}.{number}" for number in range(told["streams"])]
     ear = await hears()

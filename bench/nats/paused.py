@@ -1,9 +1,10 @@
 """A great many loops that wait, and how soon one of them goes on when it is told to.
 
 Their journals are what workers would have written: a beginning, a model's answer, the wish for a pause, a
-tool's result, each an append of its own. That is done in bulk, without workers. Then a worker comes, which
-knows of none of them, and some are resumed at random, one when the one before has come to its end: measured
-from the call of `runtime.signal` until the server tells of the loop's next event after the signal.
+tool's result, each an append of its own. That is done in bulk; a worker writes down what is kept beside them,
+and goes. Then another one comes, which knows of none of them, and some are resumed at random, one when the
+one before has come to its end: measured from the call of `runtime.signal` until the server tells of the
+loop's next event after the signal.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +27,7 @@ from flyball.core.ids import new_id
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.machine import fold
 from flyball.runtime.nats import EmbeddedServer, NatsJournal, NatsRuntime
-from flyball.runtime.nats.naming import noticed_subjects
+from flyball.runtime.nats.naming import journal_stream, noticed_subjects
 
 BUDGET = 0.100
 """Seconds in which any loop goes on."""
@@ -33,6 +35,7 @@ GROWTH = 1.10
 """How many times the memory it takes without them a worker may take."""
 _AT_ONCE = 256
 _LONGEST = 30.0
+_LOOK = 0.5
 
 
 class Paused(NamedTuple):
@@ -73,6 +76,7 @@ async def measure(server: EmbeddedServer, loops: int, resumed: int, seed: int = 
         worker, served = [await _worker_memory(server)], [resident_bytes(server.pid)]
         began = time.perf_counter()
         ids = await fill(runtime.journal, loops)
+        await _caught_up(server, runtime)
         filling = time.perf_counter() - began
         served.append(resident_bytes(server.pid))
         chosen = random.Random(seed).sample(ids, resumed)
@@ -182,6 +186,21 @@ async def _worker_memory(server: EmbeddedServer) -> int:
             for loop_id in ids:
                 await _resume(runtime, notices, loop_id)
             return resident_bytes(child.pid)
+
+
+async def _caught_up(server: EmbeddedServer, runtime: NatsRuntime) -> None:
+    """Have a worker write down what is kept beside the journals, as it would have while they were made."""
+    connection = runtime.connection
+    streams = [journal_stream(number) for number in range(runtime.journal.partitions)]
+    async with children("bench.nats.worker", [_told(server)]) as (child,):
+        child.tell("go")
+        left = 1
+        while left:
+            await asyncio.sleep(_LOOK)
+            left = 0
+            for stream in streams:
+                listed = await connection.patiently(partial(connection.js.consumers_info, stream))
+                left += sum([one.num_pending + one.num_ack_pending for one in listed])
 
 
 async def _over(runtime: NatsRuntime, ids: Sequence[str]) -> None:

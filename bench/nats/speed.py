@@ -100,7 +100,8 @@ async def _appended(runtime: NatsRuntime) -> int:
 
 
 async def _last(runtime: NatsRuntime, stream: str) -> int:
-    return (await runtime.connection.js.stream_info(stream)).state.last_seq
+    connection = runtime.connection
+    return (await connection.patiently(lambda: connection.js.stream_info(stream))).state.last_seq
 
 
 class _Ends:

@@ -48,14 +48,24 @@ async def make_trouble(
         while _lines(notes) < kill.calls:  # noqa: ASYNC110 - other processes write it
             await asyncio.sleep(_LOOK)
         if kill.victim == SERVER:
+            while (pid := _pid(server)) is None:  # noqa: ASYNC110 - it comes again by itself
+                await asyncio.sleep(_LOOK)
             restarts = server.restarts
-            os.kill(server.pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
             killed["server"] += 1
-            while server.restarts == restarts:  # noqa: ASYNC110 - it comes again by itself
+            while server.restarts == restarts:  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(_LOOK)
         else:
             await crowd.kill(kill.victim)
             killed[name_of(KINDS[kill.victim])] += 1
+
+
+def _pid(server: EmbeddedServer) -> int | None:
+    """The server's process, once it listens."""
+    try:
+        return server.pid
+    except IndexError:
+        return None
 
 
 def _lines(path: Path) -> int:
