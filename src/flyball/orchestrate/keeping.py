@@ -5,8 +5,9 @@ says what others are to be asked for. It waits for nobody: when only others can 
 next event may be brought to another process. What led to an effect is durable before anybody is asked for it.
 
 Several keepers may keep a loop, in several processes. Whoever appends the event that an effect is owed from
-sees to it, and nobody else does: that a loop is looked at twice does not call the model twice. When nobody
-knows whether somebody lived to ask, `ask_again` has all of it asked for.
+sees to it, and nobody else does: that a loop is looked at twice does not call the model twice. What comes to
+a keeper and is recorded already came before, to somebody who may not have lived to see to anything: then
+`ask_again` has all of it asked for.
 """
 
 from __future__ import annotations
@@ -68,7 +69,12 @@ class Keeper(Ledger):
         self._home = home
         self._own: tuple[str, asyncio.Task[Event]] | None = None
         self._asked: set[str] = set()
-        """The effects that others have seen to, or we ourselves."""
+        """The effects that others see to, or we ourselves have."""
+        self._ours: set[str] = set()
+        """Those that we have to see to, and have not yet: they stay ours when others append."""
+        self._again = False
+        self.asked_again = False
+        """Whether what `pump` gave last may have been seen to by others."""
         self.theirs_folded()
 
     @classmethod
@@ -92,12 +98,22 @@ class Keeper(Ledger):
         return cls(bindings, journal, state, events, cancel=cancel, spawn=spawn, home=home)
 
     def ask_again(self, only: Collection[str] | None = None) -> None:
-        """Have `pump` give effects that somebody has seen to before: all, or those of these ids."""
-        self._asked = set() if only is None else self._asked.difference(only)
+        """Have the next `pump` give effects that others may have seen to: all, or those of these ids."""
+        if only is None:
+            self._again = True
+            self._asked.clear()
+        else:
+            self._ours.update(only)
+            self._asked.difference_update(only)
 
     def theirs_folded(self) -> None:
         """Others have appended: what is owed by that, they see to."""
-        self._asked = {effect.id for effect in owed(self.state)}
+        if not self._again:
+            self._asked = {effect.id for effect in owed(self.state)} - self._ours
+
+    def refused(self) -> None:
+        """What we were told is recorded already, or came too late: see `ask_again`."""
+        self.ask_again()
 
     def recorded(self, first: int, events: list[Event]) -> None:
         """See `Ledger.recorded`."""
@@ -119,6 +135,7 @@ class Keeper(Ledger):
                 continue
             effects = owed(self.state)
             fresh = [effect for effect in effects if effect.id not in self._asked]
+            self._ours = {effect.id for effect in fresh}
             own = next((one for one in fresh if not isinstance(one, Infer | Execute | Wait)), None)
             if self.state.at == "end":
                 own = effects[0]  # whoever comes by may do it: nobody else need have lived to
@@ -128,6 +145,7 @@ class Keeper(Ledger):
                 continue
             if own is None:
                 self._asked = {effect.id for effect in effects}
+                self._ours, self.asked_again, self._again = set(), self._again, False
                 return fresh
             event = await self._performed(own)
             if event is not None:

@@ -147,6 +147,9 @@ class Ledger:
     def theirs_folded(self) -> None:
         """The state is what others have made of it; what is our own and not written comes after this."""
 
+    def refused(self) -> None:
+        """Something of our own could not be written, and does not fit any more."""
+
     def recorded(self, first: int, events: list[Event]) -> None:
         """These events are known to be in the journal, from number `first` on."""
 
@@ -177,7 +180,8 @@ class Ledger:
         self.recorded(0, events)
         self.theirs_folded()
         for event in mine:
-            self.take(event)
+            if not self.take(event):
+                self.refused()
 
     async def _go_on_reading(self) -> None:
         """Take in what was appended since, where the state is that of the journal as it was."""

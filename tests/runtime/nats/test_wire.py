@@ -18,6 +18,7 @@ from flyball import Agent, RunContext, tool
 from flyball.inference.answers import tool_call as call
 from flyball.inference.scripted import ScriptedEngine
 from flyball.runtime.nats import NatsRuntime
+from flyball.runtime.nats.connection import Connection
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
 from tests.runtime.nats.test_runtime import runtime, working  # noqa: F401  # pyright: ignore[reportUnusedImport] - a fixture
@@ -308,8 +309,12 @@ async def test_a_message_for_an_agent_finds_the_worker_that_has_it(runtime: Nats
         assert opened(await heard(runtime, "agent.complete.t9"), "loop_completed")["result"] == "second"
 
 
-async def test_a_request_that_is_too_large_for_a_message_arrives(runtime: NatsRuntime) -> None:  # noqa: F811
-    limit = runtime.connection.max_payload
+async def test_a_request_that_is_too_large_for_a_message_arrives(
+    runtime: NatsRuntime,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limit = 200_000
+    monkeypatch.setattr(Connection, "max_payload", property(lambda _: limit))
     agent = Agent(Script("Long."), name="reader")
     async with working(runtime, agent, nearby=False, detail="full"):
         result = await asyncio.wait_for(agent.run("x" * limit, driver=runtime, loop_id="long"), 30)

@@ -6,13 +6,19 @@ put there.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from flyball.core.errors import JournalCorrupt, JournalFailure
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.layout import BLOBS
+
+T = TypeVar("T")
+_ATTEMPT = 20.0
+"""Seconds for one try to put or to get something: megabytes are slow where every piece goes to a disk."""
 
 
 class Blobs:
@@ -39,7 +45,7 @@ class Blobs:
         name = sha256(data).hexdigest()
         try:
             bucket = await self._opened(make=True)
-            await self._connection.patiently(lambda: bucket.put(name, data))
+            await self._connection.patiently(lambda: _within(bucket.put(name, data)))
         except (Error, TimeoutError) as error:
             raise JournalFailure(
                 f"{len(data):,} bytes could not be put into {self._name}: {error or type(error).__name__}"
@@ -58,7 +64,7 @@ class Blobs:
 
         try:
             bucket = await self._opened(make=False)
-            data: bytes = (await self._connection.patiently(lambda: bucket.get(name))).data
+            data: bytes = (await self._connection.patiently(lambda: _within(bucket.get(name)))).data
         except NotFoundError as error:
             raise JournalCorrupt(f"{place}: {name} is not in {self._name}", place=place) from error
         except (Error, TimeoutError) as error:
@@ -91,3 +97,13 @@ class Blobs:
                     lambda: js.create_object_store(self._name, replicas=self._replicas, ttl=self._kept)
                 )
         return self._bucket
+
+
+async def _within(work: Awaitable[T]) -> T:
+    """Do it in a while, or not at all: the client waits without end for a piece that was lost.
+
+    Raises:
+        TimeoutError: it was not done by then; it may be done again.
+    """
+    async with asyncio.timeout(_ATTEMPT):
+        return await work

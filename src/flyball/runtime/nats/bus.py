@@ -19,7 +19,7 @@ from flyball.core.errors import JournalFailure
 from flyball.core.ids import new_id
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection
-from flyball.runtime.nats.deliveries import AGAIN, FROM, LOOP, Delivery
+from flyball.runtime.nats.deliveries import FROM, LOOP, Delivery
 from flyball.runtime.nats.entry import BLOB
 from flyball.runtime.nats.layout import WIRE_BLOBS, make, make_bucket
 from flyball.runtime.nats.messages.told import write_time
@@ -134,8 +134,6 @@ class Bus:
             self._hired[consumer] = time.monotonic() + _TRUSTED
         headers = {name: value for name, value in delivery.headers.items() if not name.startswith("Nats-")}
         headers[FROM] = delivery.subject
-        if delivery.again:
-            headers[AGAIN] = "1"
         await self.publish(forward_subject(kind, agent), delivery.data, f"for/{delivery.reply}", more=headers)
         return True
 

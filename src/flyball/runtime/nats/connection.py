@@ -10,7 +10,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -186,7 +186,9 @@ class Connection:
     async def aclose(self) -> None:
         """Let go of it. What was sent is flushed first, where the server is still there."""
         if not self.closed:
-            await self._client.close()
+            # A line that is just being lost cannot be written to any more; uvloop says so by an error.
+            with suppress(RuntimeError, OSError):
+                await self._client.close()
 
     def _servers(self) -> str:
         urls = [server.uri.geturl() for server in self._client._server_pool]

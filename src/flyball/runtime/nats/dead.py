@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from flyball.core.errors import FlyballError
 from flyball.runtime.nats.bus import Bus
-from flyball.runtime.nats.deliveries import AGAIN, LOOP, Delivery
+from flyball.runtime.nats.deliveries import LOOP, Delivery
 from flyball.runtime.nats.fetching import after, header, sequence
 from flyball.runtime.nats.subjects import DEAD, DEAD_SUBJECTS, dead_subjects
 
@@ -53,7 +53,6 @@ def told(message: Msg) -> Dead:
 async def requeue(bus: Bus, number: int, dead: Dead) -> None:
     """Give a message that was put aside to the workers again; then it is put aside no more."""
     headers = {name: value for name, value in dead.headers.items() if not name.startswith("Nats-")}
-    headers[AGAIN] = "1"
     await bus.publish(dead.subject, dead.data, f"requeued/{number}", whole=True, more=headers)
     await bus.connection.patiently(lambda: bus.connection.js.delete_msg(DEAD, number))
 

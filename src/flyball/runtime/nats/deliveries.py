@@ -34,8 +34,6 @@ _SHORT_REPLY = 9
 
 LOOP = "Flyball-Loop"
 """The header that says which loop a message belongs to, as a token."""
-AGAIN = "Flyball-Again"
-"""The header of a message that was given out before, as another one."""
 FROM = "Flyball-Subject"
 """The header of a message that was forwarded: the subject that it came on."""
 
@@ -70,8 +68,6 @@ class Delivery:
         words = message.reply.split(".")
         self.times = int(words[4] if len(words) == _SHORT_REPLY else words[6])
         """How often it has been given, this time included."""
-        self.again = self.times > 1 or AGAIN in self.headers
-        """Whether somebody had it before, who may have done a part of what it asks for."""
 
 
 Work = Callable[[Delivery], Awaitable[None]]

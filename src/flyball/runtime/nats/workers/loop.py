@@ -5,8 +5,10 @@ goes over the wire. Nothing is lost by that: the message that led there is held 
 asked for, and is given to another worker if this one dies.
 
 Who appends an event sees to what is owed from then on, and nobody else: so a signal that comes while a model
-call is under way does not lead to a second one. A message that was given out before leads to all that is
-owed, because nobody knows what became of it the first time.
+call is under way does not lead to a second one. A message that says what is recorded already came before, and
+nobody knows what became of it then: it leads to all that is owed, over the wire, where it is known what was
+asked for lately. How often the server says it gave a message out is not relied upon: one that was killed does
+not know.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from flyball.orchestrate.state import State
 from flyball.orchestrate.task_loops import loop_of_task, task_started
 from flyball.runtime.nats import subjects
 from flyball.runtime.nats.bus import AGENT, Bus
-from flyball.runtime.nats.deliveries import AGAIN, Delivery, Post
+from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.told import Returned, read_told, write_signal, write_task
 from flyball.runtime.nats.messages.work import write_call, write_request
@@ -109,8 +111,8 @@ class LoopWorker:
             told = await self._wanted(told)
         fresh: set[str] | None = None
         if isinstance(told, Report) and isinstance(told.event, SignalReceived | Reopened):
-            fresh = await self._signalled(told, delivery)
-        commands = await self._turn(told, again=delivery.again, fresh=fresh)
+            fresh = await self._signalled(told.loop_id, told.event, delivery)
+        commands = await self._turn(told, fresh)
         # One command leads to one report, mostly: that is a plain loop.
         while len(commands) == 1:
             report = await self._near.perform(commands[0])
@@ -135,32 +137,29 @@ class LoopWorker:
             if doing:
                 await asyncio.wait(doing)
 
-    async def _turn(
-        self, told: Report | Returned, *, again: bool = False, fresh: set[str] | None = None
-    ) -> list[Command]:
+    async def _turn(self, told: Report | Returned, fresh: set[str] | None = None) -> list[Command]:
         """Fold what a loop was told, and go on as far as that leads; gives what is to be done here then.
 
-        `again`: whatever is owed is asked for, and not only what this leads to; and over the wire, where what
-        was asked for before is known. `fresh`: what is owed by what was appended for this message already.
+        `fresh`: what is owed by what was appended for this message before its turn.
         """
         loop_id = told.loop_id
         async with self._turns.turn(loop_id):
             try:
-                begun = False
-                if isinstance(told, Report) and isinstance(told.event, Started):
-                    begun = await self._begin(told.event)
+                begun = await self._begin(told)
                 keeper = await self._keeper(loop_id)
-                if again or begun:
-                    keeper.ask_again()
-                if not _take(keeper, told):
-                    # It came twice, or another worker is ahead of what is known here.
-                    await keeper.catch_up()
-                    _take(keeper, told)
                 if fresh is not None:
                     await keeper.catch_up()
                     keeper.ask_again(fresh)
+                elif begun:
+                    keeper.ask_again([effect.id for effect in owed(keeper.state)])
+                elif not _take(keeper, told):
+                    # It came twice, or another worker is ahead of what is known here.
+                    await keeper.catch_up()
+                    if not _take(keeper, told):
+                        keeper.ask_again()
                 effects = await keeper.pump()
-                commands = await self._ask(keeper.state, effects, Near() if again else self._near)
+                near = Near() if keeper.asked_again else self._near
+                commands = await self._ask(keeper.state, effects, near)
             except BaseException:
                 # What it has in mind and what is recorded may differ: the next one reads.
                 self._keepers.pop(loop_id, None)
@@ -171,30 +170,34 @@ class LoopWorker:
                 self._projector.moved(keeper, told=begun or fresh is not None)
             return commands
 
-    async def _signalled(self, told: Report, delivery: Delivery) -> set[str]:
-        """Append a signal; gives what is owed by that.
+    async def _signalled(
+        self, loop_id: str, event: SignalReceived | Reopened, delivery: Delivery
+    ) -> set[str] | None:
+        """Append a signal; gives what is owed by that, or None if it came before.
 
         Out of turn: it may concern what is being done just now for another message of the loop.
         """
-        event = told.event
         while True:
-            events, state = await load(self._journal, told.loop_id)
+            events, state = await load(self._journal, loop_id)
             bindings = self._agents.get(state.spec.agent)
             before = {effect.id for effect in owed(state)}
             taken = take(state, event)
             try:
                 if taken:
-                    await self._journal.append(told.loop_id, (event,), len(events))
+                    await self._journal.append(loop_id, (event,), len(events))
             except JournalConflict:
                 continue
             break
         # It has just been read: who keeps it need not read it again.
         if taken:
             events.append(event)
-        self._keepers.setdefault(told.loop_id, self._keep(bindings, state, events))
+        self._keepers.setdefault(loop_id, self._keep(bindings, state, events))
         if reply := delivery.headers.get(REPLY):
             await self._bus.connection.publish(reply, b"1" if taken else b"0")
-        return {effect.id for effect in owed(state)} - before
+        if taken:
+            return {effect.id for effect in owed(state)} - before
+        came_before = isinstance(event, Reopened) or event.signal.id in state.signals
+        return None if came_before else set()
 
     async def _wanted(self, task: TaskMessage) -> Report:
         """What a task of somebody else's asks for: a new loop, or something for one that is there.
@@ -214,8 +217,11 @@ class LoopWorker:
         history = [message for message in state.history if message.role is not Role.SYSTEM]
         return Report(task.task_id, task_started(task, spec, now, loop_id=task.task_id, history=history))
 
-    async def _begin(self, started: Started) -> bool:
-        """Begin a loop, unless it is there; whether it was begun now."""
+    async def _begin(self, told: Report | Returned) -> bool:
+        """Begin a loop, if that is what is told and it is not there; whether it was begun now."""
+        if not isinstance(told, Report) or not isinstance(told.event, Started):
+            return False
+        started = told.event
         self._agents.get(started.spec.agent)
         try:
             if started.parent_loop_id:
@@ -250,7 +256,7 @@ class LoopWorker:
         taken = await send_signal(self._journal, loop_id, signal, SYSTEM_CLOCK)
         # Also if it was told before: whoever did may not have lived to say it to its worker.
         data, where = write_signal(loop_id, signal, SYSTEM_CLOCK.now()), subjects.signal_subject(loop_id)
-        await self._bus.publish(where, data, f"{loop_id}/{signal.id}", loop_id=loop_id, more={AGAIN: "1"})
+        await self._bus.publish(where, data, f"{loop_id}/{signal.id}", loop_id=loop_id)
         return taken
 
     async def _spawn(self, started: Started) -> None:
@@ -291,11 +297,11 @@ class LoopWorker:
 
 
 def _take(keeper: Keeper, told: Report | Returned) -> bool:
-    """Fold what a loop was told, if it fits; whether it did, or was folded before it came here."""
+    """Fold what a loop was told, if it fits; whether it did."""
     if isinstance(told, Returned):
         event: Event | None = _returned(keeper.state, told.result, told.at)
         return event is not None and keeper.take(event)
-    return isinstance(told.event, SignalReceived | Reopened | Started) or keeper.take(told.event)
+    return not isinstance(told.event, Started) and keeper.take(told.event)
 
 
 def _returned(state: State, result: ToolResult, at: float) -> ToolReturned | None:
