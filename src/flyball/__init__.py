@@ -42,6 +42,7 @@ from flyball.tool.errors import ModelRetry
 from flyball.tool.toolset import Toolset
 
 if TYPE_CHECKING:
+    from flyball.core.forms.semstreams import ToolCallFilterResult, ToolCallRejection
     from flyball.orchestrate.contracts import (
         ExecutionHints,
         Mode,
@@ -60,6 +61,8 @@ _LATER = {
     "System": "flyball.orchestrate.system",
     "SystemRequest": "flyball.orchestrate.contracts",
     "SystemResponse": "flyball.orchestrate.contracts",
+    "ToolCallFilterResult": "flyball.core.forms.semstreams",
+    "ToolCallRejection": "flyball.core.forms.semstreams",
 }
 
 __all__ = [
@@ -98,6 +101,8 @@ __all__ = [
     "Text",
     "Thinking",
     "ToolCall",
+    "ToolCallFilterResult",
+    "ToolCallRejection",
     "ToolChoice",
     "ToolResult",
     "Toolset",

@@ -32,6 +32,7 @@ from flyball.orchestrate.bindings import (
     Bindings,
     Delivery,
     PromptFunction,
+    ToolFilter,
     Validator,
     nobody_can_approve,
 )
@@ -81,6 +82,8 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: how the output is got out of the model; by default what suits the type and the model.
         grammar: a grammar (GBNF) that the decoder is held to, where the engine can.
         validators: functions that look at an output, change it, or ask for another by raising ModelRetry.
+        tool_filters: decide about all calls of a turn before any of them runs: they let through, change
+            arguments, or reject with a reason that the model reads.
         approval: decides about calls to tools that need approval; without it they wait for a signal.
         deliveries: functions that must run when a loop ends, also if it is resumed after a crash.
         role: what the agent is there for, such as `architect`; it stands in journals, and decides the stage.
@@ -104,6 +107,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: OutputMode | str | None = None,
         grammar: str | None = None,
         validators: Sequence[Validator] = (),
+        tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
@@ -127,6 +131,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: OutputMode | str | None = None,
         grammar: str | None = None,
         validators: Sequence[Validator] = (),
+        tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
@@ -150,6 +155,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: OutputMode | str | None = None,
         grammar: str | None = None,
         validators: Sequence[Validator] = (),
+        tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
@@ -172,6 +178,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: OutputMode | str | None = None,
         grammar: str | None = None,
         validators: Sequence[Validator] = (),
+        tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
@@ -192,6 +199,7 @@ class Agent(Generic[DepsT, OutputT]):
             output_mode=output_mode,
             grammar=grammar,
             validators=validators,
+            tool_filters=tool_filters,
             approval=approval,
             deliveries=deliveries,
             role=role,

@@ -545,6 +545,7 @@ def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
         "prompt functions": (spec.admits, bindings.prompt_functions),
         "output validators": (spec.output.validated, bindings.validators),
         "deliveries": (spec.delivers, bindings.deliveries),
+        "tool filters": (spec.filters, bindings.filters),
         "an approval callback": (spec.judges, bindings.approval),
         "an editor": (spec.editor, bindings.editor),
     }

@@ -10,6 +10,7 @@ from flyball.core.messages import Message, Role, ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import accepts, apply, fold, start
@@ -56,13 +57,13 @@ def signal_event(signal: Signal, at: float) -> SignalReceived | Reopened:
 
 
 async def pending_approvals(journal: Journal, loop_id: str) -> tuple[ToolCall, ...]:
-    """The tool calls of a loop that wait for somebody to approve or reject them.
+    """The tool calls of a loop that wait for somebody to approve or reject them, as they would run.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
     """
     _, state = await load(journal, loop_id)
-    return tuple([state.calls[index] for index in state.awaiting])
+    return tuple([call_to_run(state, index) for index in state.awaiting])
 
 
 async def fork(
