@@ -22,6 +22,7 @@ from flyball.core.errors import (
     LoopMismatch,
     LoopNotFound,
     LoopTakenOver,
+    SignalRefused,
     UserError,
 )
 from flyball.core.events import (
@@ -538,7 +539,8 @@ async def test_a_failed_loop_is_opened_again_by_a_retry(journal: Journal) -> Non
         await agent.run("go", journal=journal)
     loop_id = caught.value.partial.loop_id
     assert await send_signal(journal, loop_id, Signal(SignalType.RETRY, by="me"))
-    assert not await send_signal(journal, loop_id, RETRY), "it is open"
+    with pytest.raises(SignalRefused, match="takes no retry: what fits now is cancel, pause, feedback"):
+        await send_signal(journal, loop_id, RETRY)
     result = await agent.resume(loop_id, journal)
     assert result.output == "at last"
     assert attempts == [(1, f"{loop_id}/1/1/execute/0"), (2, f"{loop_id}/2/3/execute/0")]
@@ -584,7 +586,8 @@ async def test_a_cancelled_loop_can_be_tried_again(where: Where) -> None:
 
 async def test_a_loop_that_ended_well_is_not_tried_again(journal: Journal) -> None:
     first = await Agent(Script("ok")).run("go", journal=journal)
-    assert not await send_signal(journal, first.loop_id, RETRY)
+    with pytest.raises(SignalRefused, match="is complete and takes no retry: nothing fits any more"):
+        await send_signal(journal, first.loop_id, RETRY)
     assert len(await first.events()) == 3
 
 

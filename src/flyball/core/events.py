@@ -211,9 +211,10 @@ class Ended(_Event, frozen=True, tag="ended"):
 
 
 class Reopened(_Event, frozen=True, tag="reopened"):
-    """A failed loop is tried again, as another attempt."""
+    """A failed loop is tried again, as another attempt. `id` is that of the signal which asked for it."""
 
     by: str = ""
+    id: str = ""
 
 
 Event: TypeAlias = (

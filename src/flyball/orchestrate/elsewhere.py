@@ -21,7 +21,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from flyball.core.clock import Clock
-from flyball.core.events import Started
+from flyball.core.events import Stage, Started
 from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.bindings import Bindings
@@ -60,8 +60,12 @@ class Following(Protocol):
         """
         ...
 
-    async def signal(self, signal: Signal) -> bool:
-        """Say something to the loop; recorded when this returns. False if it does not fit now."""
+    async def signal(self, signal: Signal) -> Stage:
+        """Say something to the loop; recorded when this returns, with the stage that it is in then.
+
+        Raises:
+            SignalRefused: it does not fit where the loop stands.
+        """
         ...
 
 

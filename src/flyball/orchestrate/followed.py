@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from flyball.core.effects import Infer
 from flyball.core.errors import JournalCorrupt, UserError
-from flyball.core.events import Event, ModelAnswered, ModelFailed
-from flyball.core.signals import Signal
+from flyball.core.events import Event, ModelAnswered, ModelFailed, Stage
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.text import text_pieces
 from flyball.orchestrate.bindings import Bindings
@@ -54,9 +54,12 @@ class FollowedLoop:
         """Whether all has been shown, to the end."""
         return self.state.at == "done"
 
-    async def signal(self, signal: Signal) -> bool:
+    async def signal(self, signal: Signal) -> Stage:
         """Say something to the loop, where it stands now; that may be ahead of what was shown."""
-        return await self._following.signal(signal)
+        stage = await self._following.signal(signal)
+        while signal.type is SignalType.RETRY and self.done:
+            await self._next()  # there is more to show again
+        return stage
 
     def result(self) -> RunResult[Any]:
         """The result of a loop that is over."""

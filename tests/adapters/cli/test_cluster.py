@@ -70,8 +70,9 @@ async def test_up_serves_agents_and_signals_reach_their_loops(bill: NatsOptions,
         return said.code, said.out or said.err
 
     assert await asyncio.to_thread(say, "resume") == (
-        2,
-        "flyball: CONFIG_USAGE: resume does not fit: loop 'bill' is awaiting_approval\n",
+        8,
+        "flyball: ORCHESTRATION_SIGNAL_REFUSED: loop 'bill' is awaiting_approval and takes no resume: "
+        "what fits now is cancel, pause, approve, reject, feedback\n",
     )
     code, out = await asyncio.to_thread(say, "approve", "fine", "--by", "eve", "--json")
     assert code == 0

@@ -20,9 +20,10 @@ from flyball.core.errors import (
     JournalUnreachable,
     LoopMismatch,
     LoopNotFound,
+    SignalRefused,
     UserError,
 )
-from flyball.core.events import Ended, ModelAnswered, Outcome, ToolReturned, ToolStarted
+from flyball.core.events import Ended, ModelAnswered, Outcome, Stage, ToolReturned, ToolStarted
 from flyball.core.forms.semstreams import TaskMessage, write_envelope
 from flyball.core.messages import ResultKind
 from flyball.core.signals import Signal, SignalType
@@ -121,10 +122,11 @@ async def test_a_loop_waits_for_approval_and_hears_of_it(runtime: NatsRuntime) -
     async with working(runtime, agent):
         running = asyncio.create_task(agent.run("pay 5", driver=runtime, loop_id="bill"))
         await runtime.journal.wait("bill", 1)
-        assert await runtime.signal("bill", Signal(SignalType.RESUME)) is False
+        with pytest.raises(SignalRefused, match="is awaiting_approval and takes no resume: what fits now is"):
+            await runtime.signal("bill", Signal(SignalType.RESUME))
         approve = Signal(SignalType.APPROVE, id="once", by="eve")
-        assert await runtime.signal("bill", approve) is True
-        assert await runtime.signal("bill", approve) is False, "it was heard already"
+        assert await runtime.signal("bill", approve) is not Stage.AWAITING_APPROVAL
+        await runtime.signal("bill", approve)  # it was heard already, and that is no error
         assert (await asyncio.wait_for(running, 10)).output == "paid"
         with pytest.raises(LoopNotFound):
             await runtime.signal("nobody", approve)

@@ -18,7 +18,7 @@ import msgspec
 
 from flyball.core.clock import Clock
 from flyball.core.errors import DepsError, JournalUnreachable, UserError
-from flyball.core.events import Started
+from flyball.core.events import Stage, Started
 from flyball.core.ids import new_id
 from flyball.core.signals import Signal
 from flyball.orchestrate.bindings import Bindings
@@ -28,6 +28,7 @@ from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import apply
 from flyball.orchestrate.recorded import load
+from flyball.orchestrate.signalling import stage_if_taken
 from flyball.orchestrate.state import State
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection, NatsOptions
@@ -144,11 +145,12 @@ class NatsRuntime:
             if not connection.closed:
                 await subscription.unsubscribe()
 
-    async def signal(self, loop_id: str, signal: Signal) -> bool:
-        """Say something to a loop; recorded when this returns. False if it does not fit now.
+    async def signal(self, loop_id: str, signal: Signal) -> Stage:
+        """Say something to a loop; recorded when this returns, with the stage that it is in then.
 
         Raises:
             LoopNotFound: there is no such loop.
+            SignalRefused: it does not fit where the loop stands; it says which do.
             JournalUnreachable: no loop worker took it. It is on the wire, and one that comes later does.
         """
         await load(self.journal, loop_id)
@@ -167,12 +169,14 @@ class NatsRuntime:
             where, name = signal_subject(loop_id), f"{loop_id}/signal/{new_id()}"
             await self.bus.publish(where, data, name, loop_id=loop_id, more={REPLY: inbox})
             async with asyncio.timeout(connection.patience):
-                return await answer
+                taken = await answer
+            _, state = await load(self.journal, loop_id)
+            return stage_if_taken(state, None if taken else signal)
         except TimeoutError:
             # The answer passes by once: the journal knows, if it was lost.
             _, state = await load(self.journal, loop_id)
             if signal.id in state.signals:
-                return True
+                return stage_if_taken(state)
             raise JournalUnreachable(
                 f"no loop worker has taken the signal {signal.type} for loop {loop_id!r}: is one running?",
                 loop_id=loop_id,
@@ -228,6 +232,6 @@ class NatsFollowing:
         deltas, self._deltas = self._deltas, []
         return deltas
 
-    async def signal(self, signal: Signal) -> bool:
+    async def signal(self, signal: Signal) -> Stage:
         """See `Following.signal`."""
         return await self._runtime.signal(self._loop_id, signal)
