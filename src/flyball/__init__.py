@@ -50,13 +50,17 @@ if TYPE_CHECKING:
         SystemRequest,
         SystemResponse,
     )
+    from flyball.orchestrate.local import LocalRuntime
+    from flyball.orchestrate.runtime import Runtime
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
 
 _LATER = {
     "ExecutionHints": "flyball.orchestrate.contracts",
+    "LocalRuntime": "flyball.orchestrate.local",
     "Mode": "flyball.orchestrate.contracts",
     "OutputContract": "flyball.orchestrate.contracts",
+    "Runtime": "flyball.orchestrate.runtime",
     "SQLiteJournal": "flyball.runtime.sqlite",
     "System": "flyball.orchestrate.system",
     "SystemRequest": "flyball.orchestrate.contracts",
@@ -76,6 +80,7 @@ __all__ = [
     "Image",
     "Journal",
     "Limits",
+    "LocalRuntime",
     "MemoryJournal",
     "Message",
     "Mode",
@@ -91,6 +96,7 @@ __all__ = [
     "RunContext",
     "RunResult",
     "RunUsage",
+    "Runtime",
     "SQLiteJournal",
     "Safety",
     "Signal",

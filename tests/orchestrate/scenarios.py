@@ -123,7 +123,7 @@ async def say(ctx: RunContext[Any], loop_id: str, signal: Signal) -> None:
     if "journal" in options:
         await send_signal(options["journal"], loop_id, signal)
     else:
-        await options["driver"].signal(loop_id, signal)
+        await options["runtime"].signal(loop_id, signal)
 
 
 def final(**arguments: Any) -> ToolCall:

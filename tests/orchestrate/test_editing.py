@@ -253,7 +253,7 @@ async def test_wherever_an_architect_or_its_editor_is_cut_off_both_come_to_the_s
         if driven == "here":
             result = await architect().resume("house", journal)
         else:
-            result = await architect().run("go", loop_id="house", journal=journal, driver=SplitDriver())
+            result = await architect().run("go", loop_id="house", journal=journal, runtime=SplitDriver())
         assert result.editor is not None
         assert (result.output, result.editor.output) == ("a plan", "built"), (length, editor)
         assert normal_form(await result.events()) == normal_form(first), (length, editor)

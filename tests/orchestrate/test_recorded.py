@@ -170,7 +170,7 @@ async def test_what_one_driver_began_another_can_finish(scenario: Scenario) -> N
         loop_id, journal = await cut(events, length)
         driver = SplitDriver(length, ROUGH)
         result = await scenario.make().run(
-            scenario.prompt, loop_id=loop_id, journal=journal, driver=driver, **scenario.options
+            scenario.prompt, loop_id=loop_id, journal=journal, runtime=driver, **scenario.options
         )
         assert normal_form(await result.events()) == normal_form(events)
         assert result.messages == original.messages
@@ -623,7 +623,7 @@ async def test_the_journal_of_a_run_grows_with_the_work_not_with_its_square() ->
             tools=[add],
             limits=Limits(max_iterations=None),
         )
-        result = await agent.run("go", driver=driver)
+        result = await agent.run("go", runtime=driver)
         return sum(len(data) for data in driver.journal.bytes[result.loop_id])
 
     ten, twenty, forty = await size(10), await size(20), await size(40)

@@ -556,7 +556,7 @@ async def test_signals_reach_a_split_loop_through_its_journal(seed: int) -> None
         return "asked"
 
     script = Script(call("ask", {"n": 1}), call("ask", {"n": 2}), "done")
-    result = await Agent(script, tools=[ask]).run("go", driver=driver)
+    result = await Agent(script, tools=[ask]).run("go", runtime=driver)
     assert result.output == "done"
     assert [message.text for message in result.messages if message.role == "user"] == ["go", "1", "2"]
 

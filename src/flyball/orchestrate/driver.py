@@ -451,11 +451,11 @@ class Drive(Ledger):
             bindings, journal, clock = editor_bindings(self.bindings), self.journal, self.clock
             loop_id = editor_loop(self.loop_id)
             if await journal.read(loop_id):
-                self.editor = await Drive.take_over(bindings, journal, loop_id, clock)
+                self.editor = await type(self).take_over(bindings, journal, loop_id, clock)
             else:
                 started = editor_started(self.state, bindings.spec, clock.now())
-                shared = self.shared
-                self.editor = await Drive.begin(bindings, journal, started, clock, shared=shared, parent=self)
+                begin, shared = type(self).begin, self.shared
+                self.editor = await begin(bindings, journal, started, clock, shared=shared, parent=self)
         return self.editor
 
     # Signals and time

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -69,6 +69,7 @@ class Following(Protocol):
         ...
 
 
+@runtime_checkable
 class Driver(Protocol):
     """Runs loops somewhere else than in the caller's task."""
 
@@ -78,7 +79,7 @@ class Driver(Protocol):
         """Run a loop to its end (or to where it waits); gives the journal it is in and its state."""
         ...
 
-    def follow(
+    def join(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
     ) -> AbstractAsyncContextManager[Following]:
         """Begin a loop, or join the one that has this id, and hear of it until the block is left.

@@ -31,6 +31,23 @@ async def load(journal: Journal, loop_id: str) -> tuple[list[Event], State]:
     return events, fold(events, f"loop {loop_id}")
 
 
+async def until_done(journal: Journal, loop_id: str) -> State:
+    """Wait until a loop is over; its state.
+
+    Raises:
+        LoopNotFound: the journal holds no such loop.
+        JournalFailure: the journal cannot be read.
+    """
+    events, state = await load(journal, loop_id)
+    length = len(events)
+    while state.at != "done":
+        await journal.wait(loop_id, length)
+        for event in await journal.read(loop_id, length):
+            apply(state, event)
+            length += 1
+    return state
+
+
 async def send_signal(
     journal: Journal, loop_id: str, signal: Signal | SignalType | str, clock: Clock = SYSTEM_CLOCK
 ) -> Stage:

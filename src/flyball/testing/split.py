@@ -62,7 +62,7 @@ class SplitDriver:
         return journal, await loop.settle_down()
 
     @asynccontextmanager
-    async def follow(
+    async def join(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
     ) -> AsyncGenerator[SplitFollowing]:
         """Drive a loop in a task of its own, until it is over or the block is left.
@@ -119,7 +119,7 @@ class SplitHome:
 
     def child_options(self) -> Mapping[str, Any]:
         """See `Home.child_options`."""
-        return {"driver": self._driver, "journal": self._journal}
+        return {"runtime": self._driver, "journal": self._journal}
 
 
 class SplitFollowing:

@@ -57,7 +57,7 @@ async def bill(up: list[str]) -> NatsOptions:
     """A loop that waits for approval."""
     options = Cluster().options()
     async with await NatsRuntime.open(options) as runtime:
-        waiting = asyncio.create_task(agents.shop.run("pay", driver=runtime, loop_id="bill"))
+        waiting = asyncio.create_task(agents.shop.run("pay", runtime=runtime, loop_id="bill"))
         assert await runtime.journal.wait("bill", 1, 20)
         waiting.cancel()  # who asked goes away: the loop stays
         await asyncio.gather(waiting, return_exceptions=True)
@@ -78,7 +78,7 @@ async def test_up_serves_agents_and_signals_reach_their_loops(bill: NatsOptions,
     assert code == 0
     assert '"signal": "approve"' in out
     async with await NatsRuntime.open(bill) as runtime:
-        result = await asyncio.wait_for(agents.shop.run("pay", driver=runtime, loop_id="bill"), 20)
+        result = await asyncio.wait_for(agents.shop.run("pay", runtime=runtime, loop_id="bill"), 20)
     assert result.output == "Paid."
     code, out = await asyncio.to_thread(say, "dance")
     assert (code, "there is no signal 'dance'" in out) == (2, True)
