@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         SystemRequest,
         SystemResponse,
     )
+    from flyball.orchestrate.followed import Recorded
     from flyball.orchestrate.local import LocalRuntime
     from flyball.orchestrate.runtime import Runtime
     from flyball.orchestrate.system import System
@@ -60,6 +61,7 @@ _LATER = {
     "LocalRuntime": "flyball.orchestrate.local",
     "Mode": "flyball.orchestrate.contracts",
     "OutputContract": "flyball.orchestrate.contracts",
+    "Recorded": "flyball.orchestrate.followed",
     "Runtime": "flyball.orchestrate.runtime",
     "SQLiteJournal": "flyball.runtime.sqlite",
     "System": "flyball.orchestrate.system",
@@ -90,6 +92,7 @@ __all__ = [
     "Outcome",
     "OutputContract",
     "OutputMode",
+    "Recorded",
     "Request",
     "Result",
     "Role",
