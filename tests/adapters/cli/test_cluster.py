@@ -110,7 +110,6 @@ async def test_a_worker_serves_what_it_is_told_to(up: list[str], start: Start) -
     ("argv", "line"),
     [
         (["worker", AGENTS], "no NATS server is named, and none runs here"),
-        (["signal", "x", "cancel"], "no NATS server is named, and none runs here"),
         (["worker", AGENTS, "--serve", "cook"], "--serve cook: there are loop, model, tools"),
         (["worker", f"{AGENTS}:number"], "that is no agent"),
         (["up", "tests.adapters.cli.engines"], "the module has no agents"),
@@ -167,7 +166,8 @@ async def test_a_loop_is_followed_and_drawn(bill: NatsOptions, start: Start, pro
     assert [step["step_type"] for step in told["steps"]] == ["model_call", "tool_call", "model_call"]
     assert told["outcome"] == "success"
     nobody = await asyncio.to_thread(process, "trajectory", "nobody")
-    assert "there is no loop 'nobody'" in nobody.err
+    assert "there is no run 'nobody'" in nobody.err
+    assert "the NATS server that runs here does not have it" in nobody.err
 
 
 async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], process: Flyball) -> None:
