@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 
 from flyball import Agent, LocalRuntime, MemoryJournal, RunContext, Runtime, SQLiteJournal, tool
-from flyball.core.errors import AgentRunClosed, JournalFailure, UserError
-from flyball.core.events import Ended, Event, ModelAnswered, Resumed
+from flyball.core.errors import AgentRunClosed, FlyballError, JournalFailure, UserError
+from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Resumed
 from flyball.inference.answers import tool_call as call
 from flyball.inference.stream import TextDelta
 from flyball.orchestrate.followed import Recorded
+from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.recorded import send_signal
 from flyball.testing import FakeClock
 from flyball.testing.conformance import RuntimeConformance
 from tests.orchestrate.driven import hanging_in
 from tests.orchestrate.models import Hanging, Script
-from tests.orchestrate.scenarios import add, pay
+from tests.orchestrate.scenarios import SCENARIOS, Scenario, add, pay
 
 
 class TestInMemory(RuntimeConformance):
@@ -186,3 +187,32 @@ async def test_what_is_no_runtime_is_refused() -> None:
         await Agent(Script("hi")).run("go", runtime=MemoryJournal())  # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError, match="a run has no option 'driver'"):
         await Agent(Script("hi")).run("go", driver=LocalRuntime())  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=repr)
+async def test_a_run_comes_to_the_same_end_as_in_the_callers_task(scenario: Scenario) -> None:
+    here = await ended(scenario.make(), scenario)
+    async with LocalRuntime() as runtime:
+        assert await ended(scenario.make(), scenario, runtime=runtime) == here
+
+
+async def ended(agent: Agent[Any, Any], scenario: Scenario, **more: Any) -> tuple[Any, ...]:
+    try:
+        result = await asyncio.wait_for(agent.run(scenario.prompt, **scenario.options, **more), 20)
+    except FlyballError as error:
+        result, code = error.partial, error.code
+    else:
+        code = ""
+    edited = None if result.editor is None else (result.editor.output, result.editor.outcome)
+    return code, result.output, result.messages, edited, normal_form(await result.events())
+
+
+async def test_an_architects_result_comes_with_its_editors() -> None:
+    scenario = next(one for one in SCENARIOS if one.name == "an architect and its editor")
+    agent = scenario.make()
+    async with LocalRuntime() as runtime:
+        result = await runtime.result(agent, await runtime.submit(agent, "go"))
+        assert result.editor is not None
+        assert result.editor.outcome is Outcome.SUCCESS
+        events = await runtime.journal.read(result.editor.loop_id)
+        assert not any(isinstance(event, Resumed) for event in events), "it was driven once"
