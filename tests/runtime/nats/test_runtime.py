@@ -346,7 +346,7 @@ async def test_a_cancel_goes_on_to_what_runs_under_a_loop(runtime: NatsRuntime) 
 
     parent = Agent(Script(call("hand_on"), "never"), tools=[hand_on], name="parent")
     async with working(runtime, parent), working(runtime, child):
-        running = asyncio.create_task(parent.run("go", driver=runtime, loop_id="above"))
+        running = asyncio.create_task(parent.run("go", runtime=runtime, loop_id="above"))
         await asyncio.wait_for(asked.wait(), 10)
         assert await runtime.signal("above", Signal(SignalType.CANCEL, by="me", text="enough"))
         with pytest.raises(CancelledSignal, match="enough"):
@@ -363,7 +363,7 @@ async def test_a_cancel_goes_on_to_what_runs_under_a_loop(runtime: NatsRuntime) 
 async def test_a_child_that_comes_after_its_parents_cancel_does_not_run(runtime: NatsRuntime) -> None:
     agent = Agent(Script(call("pay", '{"amount":5}'), "never"), tools=[pay], name="payer")
     async with working(runtime, agent):
-        running = asyncio.create_task(agent.run("pay", driver=runtime, loop_id="above"))
+        running = asyncio.create_task(agent.run("pay", runtime=runtime, loop_id="above"))
         async with asyncio.timeout(10):
             while not await runtime.journal.wait("above", 1, 1.0):
                 pass
