@@ -82,7 +82,7 @@ async def _ask_for(server: EmbeddedServer, runtime: NatsRuntime, ids: list[str])
     spec, before = make_agent().spec, await _last(runtime, AGENT)
     async with await NatsRuntime.open(server.options) as asker:
         asking = [
-            asyncio.ensure_future(asker.submit(Started(time.time(), VERSION, loop_id, spec, user(PROMPT))))
+            asyncio.ensure_future(asker.begin(Started(time.time(), VERSION, loop_id, spec, user(PROMPT))))
             for loop_id in ids
         ]
         try:

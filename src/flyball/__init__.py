@@ -42,6 +42,7 @@ from flyball.tool.errors import ModelRetry
 from flyball.tool.toolset import Toolset
 
 if TYPE_CHECKING:
+    from flyball.core.forms.semstreams import ToolCallFilterResult, ToolCallRejection
     from flyball.orchestrate.contracts import (
         ExecutionHints,
         Mode,
@@ -49,17 +50,25 @@ if TYPE_CHECKING:
         SystemRequest,
         SystemResponse,
     )
+    from flyball.orchestrate.followed import Recorded
+    from flyball.orchestrate.local import LocalRuntime
+    from flyball.orchestrate.runtime import Runtime
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
 
 _LATER = {
     "ExecutionHints": "flyball.orchestrate.contracts",
+    "LocalRuntime": "flyball.orchestrate.local",
     "Mode": "flyball.orchestrate.contracts",
     "OutputContract": "flyball.orchestrate.contracts",
+    "Recorded": "flyball.orchestrate.followed",
+    "Runtime": "flyball.orchestrate.runtime",
     "SQLiteJournal": "flyball.runtime.sqlite",
     "System": "flyball.orchestrate.system",
     "SystemRequest": "flyball.orchestrate.contracts",
     "SystemResponse": "flyball.orchestrate.contracts",
+    "ToolCallFilterResult": "flyball.core.forms.semstreams",
+    "ToolCallRejection": "flyball.core.forms.semstreams",
 }
 
 __all__ = [
@@ -73,6 +82,7 @@ __all__ = [
     "Image",
     "Journal",
     "Limits",
+    "LocalRuntime",
     "MemoryJournal",
     "Message",
     "Mode",
@@ -82,12 +92,14 @@ __all__ = [
     "Outcome",
     "OutputContract",
     "OutputMode",
+    "Recorded",
     "Request",
     "Result",
     "Role",
     "RunContext",
     "RunResult",
     "RunUsage",
+    "Runtime",
     "SQLiteJournal",
     "Safety",
     "Signal",
@@ -98,6 +110,8 @@ __all__ = [
     "Text",
     "Thinking",
     "ToolCall",
+    "ToolCallFilterResult",
+    "ToolCallRejection",
     "ToolChoice",
     "ToolResult",
     "Toolset",

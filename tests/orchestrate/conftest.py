@@ -77,7 +77,7 @@ class Runner:
             return options
         deps = options.pop("deps", None)
         self.driver = SplitDriver(self.seed, CALM if self.calm else ROUGH, deps=deps)
-        return options | {"driver": self.driver}
+        return options | {"runtime": self.driver}
 
 
 async def look_at(agent: Agent[Any, Any], result: RunResult[Any], error: FlyballError | None = None) -> None:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from flyball import Agent, RunContext, tool
+from flyball.core.errors import SignalRefused
+from flyball.core.events import Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import ToolCall
 from flyball.core.signals import Signal, SignalType
@@ -61,6 +63,17 @@ class Driven:
     async def signal(
         self, kind: SignalType | str, text: str = "", call_id: str | None = None, name: str = ""
     ) -> bool:
+        """Send a signal; whether it was taken, now or before."""
+        try:
+            await self.send(kind, text, call_id, name)
+        except SignalRefused:
+            return False
+        return True
+
+    async def send(
+        self, kind: SignalType | str, text: str = "", call_id: str | None = None, name: str = ""
+    ) -> Stage:
+        """Send a signal; the stage of the loop then."""
         signal = Signal(SignalType(kind), id=name, by="me", text=text, call_id=call_id)
         if self._handle is not None:
             return await self._handle.signal(signal)
@@ -75,6 +88,11 @@ class Driven:
             await self.end()
             assert not self.where.calm
             pytest.skip("here the call was claimed and its worker died before it ran: nobody may run it now")
+
+    async def go_on(self) -> RunResult[Any]:
+        """Drive a run that is held on, to its end."""
+        self._task = asyncio.create_task(self._drain())
+        return await self.end()
 
     async def end(self) -> RunResult[Any]:
         """Wait for the end."""

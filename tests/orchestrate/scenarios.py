@@ -5,13 +5,25 @@ Each is made anew for every run. Their tools and models keep nothing, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic import BaseModel
 
-from flyball import Agent, Limits, ModelRetry, RunContext, Safety, ToolChoice, UsageLimits, tool
+from flyball import (
+    Agent,
+    Limits,
+    ModelRetry,
+    RunContext,
+    Safety,
+    ToolCallFilterResult,
+    ToolCallRejection,
+    ToolChoice,
+    UsageLimits,
+    tool,
+)
 from flyball.core.errors import EngineError
 from flyball.core.messages import (
     FinishReason,
@@ -111,7 +123,7 @@ async def say(ctx: RunContext[Any], loop_id: str, signal: Signal) -> None:
     if "journal" in options:
         await send_signal(options["journal"], loop_id, signal)
     else:
-        await options["driver"].signal(loop_id, signal)
+        await options["runtime"].signal(loop_id, signal)
 
 
 def final(**arguments: Any) -> ToolCall:
@@ -143,6 +155,28 @@ def wants_long(_: RunContext[Any], output: str) -> str:
 
 def cheap_only(_: RunContext[Any], asked: ToolCall) -> bool | str:
     return True if asked.arguments["amount"] < 10 else "too dear"
+
+
+def at_most_ten(_: RunContext[Any], calls: Sequence[ToolCall]) -> ToolCallFilterResult:
+    """Pays ten at the most, and adds nothing twice."""
+    kept = [one for one in calls if one.name != "add" or one.arguments["x"] != one.arguments["y"]]
+    return ToolCallFilterResult(
+        tuple([replace(one, args_json='{"amount":10}') if one.name == "pay" else one for one in kept]),
+        tuple([ToolCallRejection(one, "nothing twice") for one in calls if one not in kept]),
+    )
+
+
+def fails(_: RunContext[Any], calls: Sequence[ToolCall]) -> ToolCallFilterResult:
+    raise RuntimeError(f"cannot decide about {calls[0].name}")
+
+
+class OneAtATime:
+    """Lets one call a turn through."""
+
+    async def filter_tool_calls(self, loop_id: str, calls: Sequence[ToolCall]) -> ToolCallFilterResult:
+        assert loop_id
+        rest = [ToolCallRejection(one, "one call at a time") for one in calls[1:]]
+        return ToolCallFilterResult(tuple(calls[:1]), tuple(rest))
 
 
 async def deliver(_: RunContext[Any], outcome: Any, output: Any) -> None:
@@ -302,6 +336,25 @@ SCENARIOS = (
         "ok",
     ),
     Scenario(
+        "filters, then approval",
+        lambda: Agent(
+            Script(
+                [
+                    call("add", {"x": 1, "y": 1}),
+                    ToolCall("bad", "add", '{"x":'),
+                    call("pay", {"amount": 50}),
+                    call("add", {"x": 1, "y": 2}),
+                ],
+                call("add", {"x": 1, "y": 1}),
+                "ok",
+            ),
+            tools=[pay, add],
+            tool_filters=[at_most_ten, OneAtATime()],
+            approval=lambda _, asked: asked.arguments["amount"] == 10,
+        ),
+        "ok",
+    ),
+    Scenario(
         "a tool that ends the run",
         lambda: Agent(
             Script([call("finish", {"text": "over"}), call("add", {"x": 1, "y": 1})]), tools=[finish, add]
@@ -327,6 +380,14 @@ SCENARIOS = (
             tool_choice=ToolChoice("required", auto_reset=True),
         ),
         "2",
+    ),
+    Scenario(
+        "some of the tools only",
+        lambda: Agent(
+            Script(call("step", {"n": 1}), call("add", {"x": 1, "y": 1}), "2"), tools=[add, step], retries=2
+        ),
+        "2",
+        options={"tools": ["add"], "tool_choice": ToolChoice("required", auto_reset=True)},
     ),
     Scenario(
         "everything at once",
@@ -376,6 +437,11 @@ SCENARIOS = (
         "a plan",
     ),
     # Those that fail
+    Scenario(
+        "a filter fails",
+        lambda: Agent(Script(call("add", {"x": 1, "y": 1})), tools=[add], tool_filters=[fails]),
+        code="VALIDATION_RULE_FAILED",
+    ),
     Scenario(
         "cancelled from a child",
         lambda: Agent(

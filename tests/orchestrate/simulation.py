@@ -129,6 +129,7 @@ specs = st.builds(
     admits=st.booleans(),
     prepares=st.booleans(),
     judges=st.booleans(),
+    filters=st.booleans(),
     delivers=st.booleans(),
     editor=st.sampled_from(["", "editor"]),
 )
@@ -140,7 +141,7 @@ call_ids = st.sampled_from(["a", "b", "c", "d"])
 _either = st.booleans()
 _up_to = [st.integers(0, most) for most in range(10)]
 _some_ids = st.lists(call_ids, unique=True, max_size=4)
-_arguments = st.sampled_from(["{}", '{"x": 1}'])
+_arguments = st.sampled_from(["{}", '{"x": 1}', '{"x": 1}', '{"x": '])
 _usages = st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9))
 _finishes = st.none() | st.sampled_from(FinishReason)
 _other_arguments = st.none() | st.just("{}")

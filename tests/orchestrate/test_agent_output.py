@@ -645,7 +645,7 @@ async def test_an_output_comes_if_and_only_if_it_is_given_before_the_retries_are
         in_a_row = 0 if turn == "tool" else in_a_row + 1
         if in_a_row > retries:
             break
-    worlds: list[dict[str, Any]] = [{}, {"driver": SplitDriver()}]
+    worlds: list[dict[str, Any]] = [{}, {"runtime": SplitDriver()}]
     for options in worlds:
         if expected:
             assert (await agent.run("go", **options)).output == City(name="Rome")

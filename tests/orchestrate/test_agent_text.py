@@ -325,13 +325,13 @@ def test_an_agent_that_cannot_be_is_refused_when_it_is_made(options: dict[str, A
 @given(st.text(min_size=1), st.text(min_size=1))
 async def test_any_text_goes_through(prompt: str, answer: str) -> None:
     plain = await Agent(Script(answer)).run(prompt)
-    split = await Agent(Script(answer)).run(prompt, driver=SplitDriver())
+    split = await Agent(Script(answer)).run(prompt, runtime=SplitDriver())
     assert plain.output == split.output == answer
     assert plain.messages == split.messages
 
 
 @given(st.text(st.characters(), min_size=1))
 async def test_text_that_utf_8_cannot_hold_is_replaced_not_refused(text: str) -> None:
-    result = await Agent(Script(text)).run(text, driver=SplitDriver())
+    result = await Agent(Script(text)).run(text, runtime=SplitDriver())
     assert result.messages[0].text.encode()
     assert result.output.encode()

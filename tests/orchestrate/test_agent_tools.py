@@ -89,7 +89,7 @@ async def test_every_call_is_answered_once_and_in_order(turns: list[list[str]]) 
         limits=Limits(repeated_calls=None),
     )
     plain = await agent.run("go")
-    split = await agent.run("go", driver=SplitDriver(1, ROUGH))
+    split = await agent.run("go", runtime=SplitDriver(1, ROUGH))
     check_history(plain.messages)
     assert plain.messages == split.messages
     assert [
@@ -605,7 +605,7 @@ async def test_a_call_that_is_run_again_has_the_same_idempotency_key() -> None:
     answers = [[call("note", {"n": n}, id=f"{turn}{n}") for n in range(3)] for turn in range(4)]
     for seed in range(10):
         keys.clear()
-        await Agent(Script(*answers, "ok"), tools=[note]).run("go", driver=SplitDriver(seed, ROUGH))
+        await Agent(Script(*answers, "ok"), tools=[note]).run("go", runtime=SplitDriver(seed, ROUGH))
         assert all(len(of_call) == 1 for of_call in keys.values())
         assert len({key for of_call in keys.values() for key in of_call}) == 12
     assert runs > 120, "calls were run again, or this shows nothing"

@@ -280,12 +280,12 @@ async def test_a_split_loop_that_waits_goes_on_when_the_signal_is_there(chaos: C
     driver = SplitDriver(seed, chaos)
     agent = Agent(Script(PAY, "ok"), tools=[pay, add])
     with pytest.raises(AgentRunClosed):
-        await agent.run("go", driver=driver, loop_id="one")
+        await agent.run("go", runtime=driver, loop_id="one")
     assert await send_signal(driver.journal, "one", Signal(SignalType.APPROVE, id="s", call_id="a"))
     with pytest.raises(AgentRunClosed):
-        await agent.run("go", driver=driver, loop_id="one")
+        await agent.run("go", runtime=driver, loop_id="one")
     assert await send_signal(driver.journal, "one", Signal(SignalType.REJECT, id="t", text="no"))
-    result = await agent.run("go", driver=driver, loop_id="one")
+    result = await agent.run("go", runtime=driver, loop_id="one")
     assert [found.text for found in results_of(result)] == ["paid 1", "The call was not allowed: no", "2"]
     if chaos is CALM:
         assert len(driver.executions) == 2

@@ -277,7 +277,7 @@ async def test_whatever_a_model_says_the_history_stays_valid_and_both_drivers_ag
         output_mode="text" if kind is str else "tool",
     )
     ends: list[Any] = []
-    worlds: list[dict[str, Any]] = [{}, {"driver": SplitDriver()}]
+    worlds: list[dict[str, Any]] = [{}, {"runtime": SplitDriver()}]
     for options in worlds:
         try:
             result = await agent.run("go", **options)

@@ -17,7 +17,7 @@ from flyball.core.errors import (
     JournalFailure,
     LoopTakenOver,
 )
-from flyball.core.events import VERSION, Event, Outcome, Resumed, SignalReceived, ToolReturned
+from flyball.core.events import VERSION, Event, Outcome, Resumed, SignalReceived, Stage, ToolReturned
 from flyball.core.ids import new_id
 from flyball.core.messages import ResultKind, Role, Text, user
 from flyball.core.signals import Signal, SignalType
@@ -177,7 +177,7 @@ async def test_a_deadline_and_a_cancel_at_once_are_one_end() -> None:
         await task
         with pytest.raises((CancelledSignal, CancelledTimeout)):
             _ = run.result
-    assert ends[0] is True
+    assert ends[0] is Stage.CANCELLED
     assert place.cancelled == 3
 
 

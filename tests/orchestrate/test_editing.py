@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from flyball import Agent, Limits, MemoryJournal, RunContext, tool
 from flyball.core.correlation import Correlation
-from flyball.core.errors import CancelledSignal, DepthLimit, EngineError, UserError
+from flyball.core.errors import CancelledSignal, DepthLimit, EngineError, SignalRefused, UserError
 from flyball.core.events import VERSION, ChildStarted, Ended, Event, Outcome, Stage, Started
 from flyball.core.ids import new_id
 from flyball.core.messages import user
@@ -166,7 +166,8 @@ async def test_an_editor_that_is_cancelled_is_told_and_not_raised(where: Where) 
     planner = architect(Agent(model, name="slow"))
     task = asyncio.create_task(where.run(planner, "go", loop_id))
     await model.place.entered.wait()
-    assert not await send_signal(where.journal, loop_id, Signal(SignalType.CANCEL)), "the architect is over"
+    with pytest.raises(SignalRefused, match="is complete and takes no cancel"):
+        await send_signal(where.journal, loop_id, Signal(SignalType.CANCEL))
     assert await send_signal(where.journal, editor_loop(loop_id), Signal(SignalType.CANCEL))
     result = await task
     assert result.editor is not None
@@ -252,7 +253,7 @@ async def test_wherever_an_architect_or_its_editor_is_cut_off_both_come_to_the_s
         if driven == "here":
             result = await architect().resume("house", journal)
         else:
-            result = await architect().run("go", loop_id="house", journal=journal, driver=SplitDriver())
+            result = await architect().run("go", loop_id="house", journal=journal, runtime=SplitDriver())
         assert result.editor is not None
         assert (result.output, result.editor.output) == ("a plan", "built"), (length, editor)
         assert normal_form(await result.events()) == normal_form(first), (length, editor)

@@ -91,7 +91,7 @@ async def test_in_any_weather_the_text_that_is_read_is_the_recorded_one(
         return Agent(Script(*answers, last or "done", chunk=chunk), tools=[add])
 
     plain = await agent().run("go")
-    async with agent().run_stream("go", driver=SplitDriver(seed, weather)) as stream:
+    async with agent().run_stream("go", runtime=SplitDriver(seed, weather)) as stream:
         if way == "events":
             read = [content(sound(message)[0]) for message in await joined_answers(stream)]
             assert read == [content(message) for message in await answers_of(plain)]
@@ -124,7 +124,7 @@ async def joined_answers(stream: StreamedRun[Any]) -> list[Message]:
 async def test_a_model_that_says_something_else_each_time_is_never_shown_wrong() -> None:
     restarts = 0
     for seed in range(60):
-        async with Agent(Wandering()).run_stream("go", driver=SplitDriver(seed, ROUGH)) as stream:
+        async with Agent(Wandering()).run_stream("go", runtime=SplitDriver(seed, ROUGH)) as stream:
             joined = Assembler()
             async for event in stream.events():
                 joined.feed(event)
@@ -136,7 +136,7 @@ async def test_a_model_that_says_something_else_each_time_is_never_shown_wrong()
 async def test_all_text_so_far_ends_with_the_recorded_text_also_where_it_was_begun_again() -> None:
     less = 0
     for seed in range(60):
-        async with Agent(Wandering()).run_stream("go", driver=SplitDriver(seed, ROUGH)) as stream:
+        async with Agent(Wandering()).run_stream("go", runtime=SplitDriver(seed, ROUGH)) as stream:
             seen = [text async for text in stream.text(delta=False)]
             assert seen[-1] == await text_of(stream.result)
         less += any(not later.startswith(sooner) for sooner, later in pairwise(seen))
@@ -146,7 +146,7 @@ async def test_all_text_so_far_ends_with_the_recorded_text_also_where_it_was_beg
 async def test_text_that_cannot_be_taken_back_is_an_error_and_who_reads_anew_reads_it_right() -> None:
     restarted = 0
     for seed in range(60):
-        async with Agent(Wandering()).run_stream("go", driver=SplitDriver(seed, ROUGH)) as stream:
+        async with Agent(Wandering()).run_stream("go", runtime=SplitDriver(seed, ROUGH)) as stream:
             read = ""
             while not stream.done:
                 try:
@@ -163,7 +163,7 @@ async def test_text_that_cannot_be_taken_back_is_an_error_and_who_reads_anew_rea
 
 async def test_pieces_come_while_the_model_still_speaks() -> None:
     driver, model = SplitDriver(), Hanging("one ", "two ")
-    async with Agent(model).run_stream("go", driver=driver) as stream:
+    async with Agent(model).run_stream("go", runtime=driver) as stream:
         pieces = stream.text()
         assert [await anext(pieces), await anext(pieces)] == ["one ", "two "]
         assert len(await driver.journal.read(stream.loop_id)) == 1, "nothing is recorded yet"
@@ -174,7 +174,7 @@ async def test_pieces_come_while_the_model_still_speaks() -> None:
 async def test_text_that_cannot_travel_comes_from_the_record() -> None:
     """Half a character cannot be written down; an answer is made whole before it is recorded."""
     agent = Agent(Script("half \ud800 a word", chunk=1))
-    async with agent.run_stream("go", driver=SplitDriver()) as stream:
+    async with agent.run_stream("go", runtime=SplitDriver()) as stream:
         assert "".join([piece async for piece in stream.text()]) == "half � a word"
 
 
@@ -185,7 +185,7 @@ async def test_text_that_cannot_travel_comes_from_the_record() -> None:
 async def test_two_may_follow_one_loop(weather: Chaos) -> None:
     driver = SplitDriver(5, weather)
     agent = Agent(Script(call("add", {"x": 1, "y": 1}), "It is two.", chunk=2), tools=[add])
-    options: dict[str, Any] = {"driver": driver, "loop_id": "one"}
+    options: dict[str, Any] = {"runtime": driver, "loop_id": "one"}
     async with agent.run_stream("go", **options) as first, agent.run_stream("go", **options) as second:
 
         async def read(stream: StreamedRun[Any]) -> str:
@@ -198,38 +198,38 @@ async def test_two_may_follow_one_loop(weather: Chaos) -> None:
 async def test_a_loop_that_is_over_gives_its_result_and_nothing_more() -> None:
     driver = SplitDriver()
     agent = Agent(Script("hello"))
-    await agent.run("go", driver=driver, loop_id="one")
-    async with agent.run_stream("go", driver=driver, loop_id="one") as stream:
+    await agent.run("go", runtime=driver, loop_id="one")
+    async with agent.run_stream("go", runtime=driver, loop_id="one") as stream:
         assert stream.done
         assert [event async for event in stream.events()] == []
         assert stream.result.output == "hello"
-    async with agent.iter("go", driver=driver, loop_id="one") as run:
+    async with agent.iter("go", runtime=driver, loop_id="one") as run:
         assert await run.next() is None
 
 
 async def test_who_joins_late_reads_on_from_there() -> None:
     driver, model = SplitDriver(), Hanging("one ")
     agent = Agent(model)
-    async with agent.run_stream("go", driver=driver, loop_id="one") as first:
+    async with agent.run_stream("go", runtime=driver, loop_id="one") as first:
         assert await anext(first.text()) == "one "
-        async with agent.run_stream("go", driver=driver, loop_id="one") as second:
+        async with agent.run_stream("go", runtime=driver, loop_id="one") as second:
             model.place.let_go.set()
             assert "".join([piece async for piece in second.text()]) == "one done"
 
 
 async def test_a_driver_that_can_go_on_no_longer_says_so_to_who_follows() -> None:
     hopeless = Chaos(crash=1.0)
-    async with Agent(Script("hi")).run_stream("go", driver=SplitDriver(0, hopeless)) as stream:
+    async with Agent(Script("hi")).run_stream("go", runtime=SplitDriver(0, hopeless)) as stream:
         with pytest.raises(OrchestrationFailure, match="does not come to an end"):
             await stream.get_output()
-    async with Agent(Script("hi")).iter("go", driver=SplitDriver(0, hopeless)) as run:
+    async with Agent(Script("hi")).iter("go", runtime=SplitDriver(0, hopeless)) as run:
         with pytest.raises(OrchestrationFailure, match="does not come to an end"):
             await run.next()
 
 
 async def test_a_journal_that_does_not_fit_is_said_to_be_corrupt() -> None:
     driver, model = SplitDriver(), Hanging()
-    async with Agent(model).iter("go", driver=driver, loop_id="one") as run:
+    async with Agent(model).iter("go", runtime=driver, loop_id="one") as run:
         await model.place.entered.wait()
         await driver.journal.append("one", (Delivered(0.0),), 1)
         with pytest.raises(JournalCorrupt, match="Delivered"):
@@ -238,7 +238,7 @@ async def test_a_journal_that_does_not_fit_is_said_to_be_corrupt() -> None:
 
 async def test_what_cannot_be_followed_is_refused_before_anything_runs() -> None:
     driver = SplitDriver()
-    await Agent(Script("hi")).run("go", driver=driver, loop_id="one")
+    await Agent(Script("hi")).run("go", runtime=driver, loop_id="one")
     refused: list[tuple[type[Exception], dict[str, Any]]] = [
         (DepsError, {"deps": 5}),
         (LoopMismatch, {"loop_id": "one"}),
@@ -246,4 +246,4 @@ async def test_what_cannot_be_followed_is_refused_before_anything_runs() -> None
     for kind, options in refused:
         for begin in (Agent(Script()).run_stream, Agent(Script()).iter):
             with pytest.raises(kind):
-                await begin("stop", driver=driver, **options).__aenter__()
+                await begin("stop", runtime=driver, **options).__aenter__()

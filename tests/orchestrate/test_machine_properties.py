@@ -41,7 +41,8 @@ from flyball.core.messages import Message, ResultKind, Role, Text, ToolCall, Too
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import Safety
-from flyball.orchestrate.machine import accepts, owed
+from flyball.orchestrate.commands import call_to_run
+from flyball.orchestrate.machine import accepts, apply, fold, owed
 from tests.orchestrate.simulation import (
     World,
     call_ids,
@@ -104,6 +105,26 @@ def test_a_child_is_recorded_once_and_never_under_a_loop_that_was_cancelled(worl
         assert end.cancels == world.state.children
 
 
+@given(worlds())
+def test_no_call_runs_that_a_judge_was_to_decide_about_and_did_not_let_through(world: World) -> None:
+    spec = world.spec
+    allowed: dict[int, Verdict] = {}
+    state = fold(world.journal[:1])
+    for event in world.journal[1:]:
+        if isinstance(event, ModelAnswered):
+            allowed = {}
+        elif isinstance(event, CallsJudged):
+            allowed = {verdict.index: verdict for verdict in event.verdicts if verdict.allowed}
+        apply(state, event)
+        for effect in owed(state):
+            if isinstance(effect, Execute):
+                call = state.calls[effect.index]
+                if spec.filters or (spec.judges and spec.tools[call.name].approval):
+                    verdict = allowed[effect.index]
+                    run = call_to_run(state, effect.index)
+                    assert run.args_json == (verdict.args_json or call.args_json)
+
+
 @given(worlds(15))
 def test_every_loop_can_be_brought_to_its_end(world: World) -> None:
     for _ in range(200):
@@ -157,6 +178,7 @@ _with_tools = st.builds(
     LoopSpec,
     tools=st.fixed_dictionaries({"send": tool_specs["send"]}, optional={"look": tool_specs["look"]}),
     judges=st.booleans(),
+    filters=st.booleans(),
     end_strategy=st.sampled_from(["early", "exhaustive"]),
 )
 

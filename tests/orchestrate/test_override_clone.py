@@ -228,7 +228,7 @@ async def test_what_is_not_registered_is_never_owed(run: Runner) -> None:
     result = await run(Agent(Script("hi")), "go")
     assert kinds_of(await result.events()) == ["Started", "ModelAnswered", "Ended"]
     spec = result.state.spec
-    owes = (spec.admits, spec.prepares, spec.judges, spec.delivers, spec.output.checked)
+    owes = (spec.admits, spec.prepares, spec.judges, spec.filters, spec.delivers, spec.output.checked)
     assert not any(owes)
 
 

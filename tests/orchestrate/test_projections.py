@@ -356,13 +356,13 @@ async def test_a_run_is_the_same_streamed_or_not() -> None:
 
 async def test_a_run_is_the_same_in_a_calm_and_split_world() -> None:
     driver = SplitDriver()
-    finished = await scenario().run("hi", driver=driver)
+    finished = await scenario().run("hi", runtime=driver)
     assert normal_form(await finished.events()) == normal_form(await run(scenario()))
 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_a_run_is_the_same_in_a_rough_world(seed: int) -> None:
-    finished = await idempotent().run("hi", driver=SplitDriver(seed, ROUGH))
+    finished = await idempotent().run("hi", runtime=SplitDriver(seed, ROUGH))
     assert normal_form(await finished.events()) == normal_form(await run(idempotent()))
 
 

@@ -22,6 +22,7 @@ from flyball.core.errors import (
     LoopMismatch,
     LoopNotFound,
     LoopTakenOver,
+    SignalRefused,
     UserError,
 )
 from flyball.core.events import (
@@ -169,7 +170,7 @@ async def test_what_one_driver_began_another_can_finish(scenario: Scenario) -> N
         loop_id, journal = await cut(events, length)
         driver = SplitDriver(length, ROUGH)
         result = await scenario.make().run(
-            scenario.prompt, loop_id=loop_id, journal=journal, driver=driver, **scenario.options
+            scenario.prompt, loop_id=loop_id, journal=journal, runtime=driver, **scenario.options
         )
         assert normal_form(await result.events()) == normal_form(events)
         assert result.messages == original.messages
@@ -538,7 +539,8 @@ async def test_a_failed_loop_is_opened_again_by_a_retry(journal: Journal) -> Non
         await agent.run("go", journal=journal)
     loop_id = caught.value.partial.loop_id
     assert await send_signal(journal, loop_id, Signal(SignalType.RETRY, by="me"))
-    assert not await send_signal(journal, loop_id, RETRY), "it is open"
+    with pytest.raises(SignalRefused, match="takes no retry: what fits now is cancel, pause, feedback"):
+        await send_signal(journal, loop_id, RETRY)
     result = await agent.resume(loop_id, journal)
     assert result.output == "at last"
     assert attempts == [(1, f"{loop_id}/1/1/execute/0"), (2, f"{loop_id}/2/3/execute/0")]
@@ -584,7 +586,8 @@ async def test_a_cancelled_loop_can_be_tried_again(where: Where) -> None:
 
 async def test_a_loop_that_ended_well_is_not_tried_again(journal: Journal) -> None:
     first = await Agent(Script("ok")).run("go", journal=journal)
-    assert not await send_signal(journal, first.loop_id, RETRY)
+    with pytest.raises(SignalRefused, match="is complete and takes no retry: nothing fits any more"):
+        await send_signal(journal, first.loop_id, RETRY)
     assert len(await first.events()) == 3
 
 
@@ -620,7 +623,7 @@ async def test_the_journal_of_a_run_grows_with_the_work_not_with_its_square() ->
             tools=[add],
             limits=Limits(max_iterations=None),
         )
-        result = await agent.run("go", driver=driver)
+        result = await agent.run("go", runtime=driver)
         return sum(len(data) for data in driver.journal.bytes[result.loop_id])
 
     ten, twenty, forty = await size(10), await size(20), await size(40)

@@ -37,7 +37,7 @@ WORST = Chaos(double=0.5, reorder=0.9, crash=0.4)
 
 async def ended(scenario: Scenario, driver: SplitDriver | None = None) -> tuple[Any, ...]:
     """How a scenario ends: the code, the output, the messages, the usage, and the journal in normal form."""
-    options: dict[str, Any] = scenario.options if driver is None else {**scenario.options, "driver": driver}
+    options: dict[str, Any] = scenario.options if driver is None else {**scenario.options, "runtime": driver}
     try:
         result = await scenario.make().run(scenario.prompt, **options)
     except FlyballError as error:
@@ -78,7 +78,7 @@ async def test_a_result_is_recorded_once_and_a_call_repeated_only_where_that_is_
 
         answers = [[call("work", {"n": 3 * turn + n}) for n in range(3)] for turn in range(3)]
         driver = SplitDriver(seed, ROUGH)
-        result = await Agent(Script(*answers, "done"), tools=[work]).run("go", driver=driver)
+        result = await Agent(Script(*answers, "done"), tools=[work]).run("go", runtime=driver)
         events = await result.events()
         recorded = Counter((event.turn, event.index) for event in events if isinstance(event, ToolReturned))
         assert set(recorded.values()) == {1}
@@ -99,7 +99,7 @@ async def test_a_result_is_recorded_once_and_a_call_repeated_only_where_that_is_
 async def test_in_a_calm_world_everything_is_done_once() -> None:
     driver = SplitDriver(0, CALM)
     script = Script([call("add", {"x": n, "y": 1}) for n in range(10)], call("add", {"x": 1, "y": 1}), "done")
-    await Agent(script, tools=[add]).run("go", driver=driver)
+    await Agent(script, tools=[add]).run("go", runtime=driver)
     assert script.calls == 3
     assert len(driver.executions) == len(set(driver.executions)) == 11
     assert driver.crashes == 0
@@ -110,7 +110,7 @@ async def test_a_seed_tells_the_whole_story() -> None:
     for _ in range(2):
         driver = SplitDriver(7, ROUGH)
         await Agent(Script([call("add", {"x": 1, "y": 1})] * 3, "done"), tools=[add]).run(
-            "go", driver=driver, loop_id="one"
+            "go", runtime=driver, loop_id="one"
         )
         stories.append((driver.crashes, driver.executions))
     assert stories[0] == stories[1]
@@ -119,7 +119,7 @@ async def test_a_seed_tells_the_whole_story() -> None:
 
 async def test_dependencies_do_not_travel() -> None:
     with pytest.raises(DepsError, match="does not travel"):
-        await Agent(Script("hi")).run("go", deps=5, driver=SplitDriver())
+        await Agent(Script("hi")).run("go", deps=5, runtime=SplitDriver())
 
 
 async def test_workers_bind_their_own_dependencies() -> None:
@@ -131,7 +131,7 @@ async def test_workers_bind_their_own_dependencies() -> None:
         return f"Greet {ctx.deps}."
 
     agent = Agent(Script(call("look"), "ok"), tools=[look], instructions=greet)
-    result = await agent.run("go", driver=SplitDriver(3, ROUGH, deps="Ann"))
+    result = await agent.run("go", runtime=SplitDriver(3, ROUGH, deps="Ann"))
     assert result.messages[0].text == "Greet Ann."
     assert result.messages[3].tool_results[0].content == "Ann"
 
@@ -139,16 +139,16 @@ async def test_workers_bind_their_own_dependencies() -> None:
 async def test_a_loop_that_only_waits_is_given_back_as_not_over() -> None:
     driver = SplitDriver()
     with pytest.raises(AgentRunClosed, match="not over"):
-        await Agent(Script(call("pay", {"amount": 1})), tools=[pay]).run("go", driver=driver)
+        await Agent(Script(call("pay", {"amount": 1})), tools=[pay]).run("go", runtime=driver)
     assert len(await driver.journal.loops()) == 1
 
 
 async def test_one_loop_id_is_one_loop_here_too() -> None:
     driver = SplitDriver()
     agent = Agent(Script("hi"))
-    await agent.run("go", driver=driver, loop_id="one")
+    await agent.run("go", runtime=driver, loop_id="one")
     with pytest.raises(LoopMismatch, match="prompt"):
-        await agent.run("stop", driver=driver, loop_id="one")
+        await agent.run("stop", runtime=driver, loop_id="one")
 
 
 async def test_the_deadline_holds_here_too() -> None:
@@ -162,14 +162,14 @@ async def test_the_deadline_holds_here_too() -> None:
     for seed in range(10):
         with pytest.raises(CancelledTimeout) as caught:
             await Agent(Script(call("slow"), "late"), tools=[slow]).run(
-                "go", timeout=60, clock=clock, driver=SplitDriver(seed, ROUGH)
+                "go", timeout=60, clock=clock, runtime=SplitDriver(seed, ROUGH)
             )
         check_history(caught.value.partial.messages)
 
 
 async def test_nothing_but_bytes_is_kept() -> None:
     driver = SplitDriver()
-    result = await Agent(Script(call("add", {"x": 1, "y": 1}), "2"), tools=[add]).run("go", driver=driver)
+    result = await Agent(Script(call("add", {"x": 1, "y": 1}), "2"), tools=[add]).run("go", runtime=driver)
     assert all(isinstance(data, bytes) for data in driver.journal.bytes[result.loop_id])
     assert result.journal is driver.journal
 
@@ -179,7 +179,7 @@ async def test_a_signal_may_also_come_as_a_message() -> None:
         driver, clock = SplitDriver(seed, ROUGH), FakeClock()
         agent = Agent(Script(call("pay", {"amount": 1}), "ok"), tools=[pay])
         with pytest.raises(AgentRunClosed):
-            await agent.run("go", driver=driver, loop_id="one")
+            await agent.run("go", runtime=driver, loop_id="one")
         bindings = bind(agent.config)
         state = await driver.signal(bindings, "one", Signal(SignalType.APPROVE, id="s"), clock)
         assert (state.at, state.history[-1].text) == ("done", "ok")
@@ -204,7 +204,7 @@ async def test_work_that_cancels_the_task_it_runs_in_has_failed(chaos: Chaos) ->
             return await super().infer(request)
 
     agent = Agent(Script(call("harakiri"), "ok"), tools=[harakiri])
-    result = await agent.run("go", driver=SplitDriver(1, chaos))
+    result = await agent.run("go", runtime=SplitDriver(1, chaos))
     assert result.messages[2].tool_results[0].error == "harakiri cancelled itself"
     with pytest.raises(EngineError, match="CancelledError"):
-        await Agent(Rash("hi")).run("go", driver=SplitDriver(1, chaos))
+        await Agent(Rash("hi")).run("go", runtime=SplitDriver(1, chaos))

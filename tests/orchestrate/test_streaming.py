@@ -186,7 +186,7 @@ async def test_however_answers_are_cut_the_journal_is_that_of_a_plain_run(
     given_answers: list[Message], chunk: int | None, seed: int | None
 ) -> None:
     """Streamed in process, or, with a seed, in a split world."""
-    options: dict[str, Any] = {} if seed is None else {"driver": SplitDriver(seed, ROUGH)}
+    options: dict[str, Any] = {} if seed is None else {"runtime": SplitDriver(seed, ROUGH)}
     forms: list[Any] = []
     for way in ("plain", "streamed"):
         agent = Agent(Script(*given_answers, "done", "done", chunk=chunk), tools=[add], retries=1)

@@ -649,9 +649,9 @@ async def test_closing_a_stream_early_ends_the_call_and_leaves_the_loop() -> Non
 
 async def test_another_driver_may_drive() -> None:
     answers = (tool_call_answer("add", {"a": 1, "b": 2}, "one"), "three")
-    response = await handled(asking(), *answers, tools=[add], driver=SplitDriver())
+    response = await handled(asking(), *answers, tools=[add], runtime=SplitDriver())
     assert (response.content, response.tool_calls_made[0].result) == ("three", 3)
-    *pieces, last = await pieces_of(System(ScriptedEngine("yes"), driver=SplitDriver()), asking())
+    *pieces, last = await pieces_of(System(ScriptedEngine("yes"), runtime=SplitDriver()), asking())
     assert pieces[0] == TextDelta(0, "yes")
     assert isinstance(last, SystemResponse)
     assert last.content == "yes"

@@ -79,4 +79,4 @@ class Where:
         if "deps" in options:
             self.driver.deps = options["deps"]
             options = {name: value for name, value in options.items() if name != "deps"}
-        return options | {"driver": self.driver}
+        return options | {"runtime": self.driver}

@@ -71,7 +71,7 @@ async def _run_all(
     async def some() -> None:
         for loop_id in left:
             try:
-                await agent.run(PROMPT, driver=runtime, loop_id=loop_id)
+                await agent.run(PROMPT, runtime=runtime, loop_id=loop_id)
             except Exception as error:
                 failed.append(f"{loop_id}: who waited for it was told {type(error).__name__}: {error}")
             bar.advance()

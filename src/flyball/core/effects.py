@@ -37,7 +37,7 @@ class Infer(_Effect, frozen=True, tag="infer"):
 
 
 class Judge(_Effect, frozen=True, tag="judge"):
-    """Decide about the turn's calls that need it: filters and the approval callback."""
+    """Decide about the turn's calls that need it: filters first, then the approval callback."""
 
     turn: int
     indices: tuple[int, ...]

@@ -40,6 +40,7 @@
     │   ├── StreamRestarted             ORCHESTRATION_STREAM_RESTARTED
     │   ├── Rejected                    ORCHESTRATION_REJECTED
     │   ├── IllegalTransition           ORCHESTRATION_ILLEGAL_TRANSITION
+    │   ├── SignalRefused               ORCHESTRATION_SIGNAL_REFUSED
     │   ├── UnknownAgent                ORCHESTRATION_UNKNOWN_AGENT
     │   ├── WorkPutAside                ORCHESTRATION_WORK_PUT_ASIDE
     │   └── JournalFailure              ORCHESTRATION_JOURNAL_FAILED
@@ -432,6 +433,12 @@ class IllegalTransition(OrchestrationFailure):
     """A move that the lifecycle or the machine does not have."""
 
     code = "ORCHESTRATION_ILLEGAL_TRANSITION"
+
+
+class SignalRefused(OrchestrationFailure):
+    """A signal does not fit where the loop stands: details `loop_id`, `signal`, `stage`, `fits`."""
+
+    code = "ORCHESTRATION_SIGNAL_REFUSED"
 
 
 class UnknownAgent(OrchestrationFailure):

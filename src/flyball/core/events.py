@@ -122,12 +122,16 @@ class ModelFailed(_Event, frozen=True, tag="model_failed"):
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
-    """What was decided about one call: run it (with these arguments, if they were changed), or why not."""
+    """What was decided about one call: run it (with these arguments, if they were changed), or why not.
+
+    `by` names the filter that refused it, or that gave it its arguments.
+    """
 
     index: int
     allowed: bool
     reason: str = ""
     args_json: str | None = None
+    by: str = ""
 
 
 class CallsJudged(_Event, frozen=True, tag="calls_judged"):
@@ -207,9 +211,10 @@ class Ended(_Event, frozen=True, tag="ended"):
 
 
 class Reopened(_Event, frozen=True, tag="reopened"):
-    """A failed loop is tried again, as another attempt."""
+    """A failed loop is tried again, as another attempt. `id` is that of the signal which asked for it."""
 
     by: str = ""
+    id: str = ""
 
 
 Event: TypeAlias = (

@@ -80,6 +80,7 @@ class LoopSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     admits: bool = False
     prepares: bool = False
     judges: bool = False
+    filters: bool = False
     delivers: bool = False
     role: str = ""
     editor: str = ""

@@ -4,6 +4,9 @@
     requests, facts     what a model call and a user's function are given, worked out from the state; pure
     performers          how each effect is carried out
     driver, streaming   the in-process driver
+    elsewhere, followed loops that are driven elsewhere, and what is seen of them
+    runtime, local      what carries loops on: the protocol, and the one of this process
+    signalling, filtering   what people and filters say about a loop and its calls
     journal             where events are kept
     config, bindings    an agent's configuration, and the code behind a loop's spec
     output, schema_output   what an agent should give: a type, or a JSON Schema

@@ -7,7 +7,7 @@ An agent is configuration and code, no state: it may run many times at once. Wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar, cast, overload
@@ -32,6 +32,7 @@ from flyball.orchestrate.bindings import (
     Bindings,
     Delivery,
     PromptFunction,
+    ToolFilter,
     Validator,
     nobody_can_approve,
 )
@@ -81,6 +82,8 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: how the output is got out of the model; by default what suits the type and the model.
         grammar: a grammar (GBNF) that the decoder is held to, where the engine can.
         validators: functions that look at an output, change it, or ask for another by raising ModelRetry.
+        tool_filters: decide about all calls of a turn before any of them runs: they let through, change
+            arguments, or reject with a reason that the model reads.
         approval: decides about calls to tools that need approval; without it they wait for a signal.
         deliveries: functions that must run when a loop ends, also if it is resumed after a crash.
         role: what the agent is there for, such as `architect`; it stands in journals, and decides the stage.
@@ -104,6 +107,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: OutputMode | str | None = None,
         grammar: str | None = None,
         validators: Sequence[Validator] = (),
+        tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
@@ -127,6 +131,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: OutputMode | str | None = None,
         grammar: str | None = None,
         validators: Sequence[Validator] = (),
+        tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
@@ -150,6 +155,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: OutputMode | str | None = None,
         grammar: str | None = None,
         validators: Sequence[Validator] = (),
+        tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
@@ -172,6 +178,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_mode: OutputMode | str | None = None,
         grammar: str | None = None,
         validators: Sequence[Validator] = (),
+        tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
@@ -192,6 +199,7 @@ class Agent(Generic[DepsT, OutputT]):
             output_mode=output_mode,
             grammar=grammar,
             validators=validators,
+            tool_filters=tool_filters,
             approval=approval,
             deliveries=deliveries,
             role=role,
@@ -215,7 +223,7 @@ class Agent(Generic[DepsT, OutputT]):
             given = at_home(options)
         if not given:
             drive = self._fresh(prompt)
-        elif "driver" in given:
+        elif "runtime" in given:
             return await self._run_elsewhere(prompt, given)
         else:
             drive = await self._begin(prompt, given)
@@ -245,7 +253,7 @@ class Agent(Generic[DepsT, OutputT]):
         """Run while the model's answers are streamed: as text, or as stream events.
 
         A run that is not read to its end stays as it is recorded; its `loop_id` can be resumed.
-        With a `driver` the loop is not held up by its reader, and goes on elsewhere when the block is left.
+        With a `runtime` the loop is not held up by its reader, and goes on elsewhere when the block is left.
         """
         async with self._opened(prompt, options) as loop:
             streamed: StreamedRun[OutputT] = StreamedRun(loop)
@@ -261,7 +269,7 @@ class Agent(Generic[DepsT, OutputT]):
         """Run step by step: a step is one model call with the handling of its tool calls.
 
         A run that is left before its end stays as it is recorded; its `loop_id` can be resumed.
-        With a `driver` nothing is held up between the steps: they are given out as they were recorded.
+        With a `runtime` nothing is held up between the steps: they are given out as they were recorded.
         """
         async with self._opened(prompt, options) as loop:
             yield AgentRun(loop)
@@ -468,34 +476,40 @@ class Agent(Generic[DepsT, OutputT]):
         """Begin a run that its caller takes part in, wherever it is driven."""
         if "parent" in options:
             options = at_home(options)
-        if "driver" not in options:
+        if "runtime" not in options:
             drive = await self._begin(prompt, options)
             try:
                 yield DrivenLoop(drive)
             finally:
                 drive.close()
             return
-        driver, bindings, started, clock = self._for_driver(prompt, options)
-        async with driver.follow(bindings, options.get("journal"), started, clock) as following:
+        bindings, started, clock = self.begun(prompt, options)
+        runtime: Driver = options["runtime"]
+        async with runtime.join(bindings, options.get("journal"), started, clock) as following:
             yield await FollowedLoop.join(following, bindings, started.loop_id)
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
         """Hand the loop to another driver."""
-        driver, bindings, started, clock = self._for_driver(prompt, options)
-        journal, state = await driver.run(bindings, options.get("journal"), started, clock)
+        bindings, started, clock = self.begun(prompt, options)
+        runtime: Driver = options["runtime"]
+        journal, state = await runtime.run(bindings, options.get("journal"), started, clock)
         result = result_from(state, bindings.output, journal)
         if not state.spec.editor:
             return result
-        return replace(result, editor=await edited_elsewhere(driver, bindings, journal, state, clock))
+        return replace(result, editor=await edited_elsewhere(runtime, bindings, journal, state, clock))
 
-    def _for_driver(self, prompt: Content | None, options: Any) -> tuple[Driver, Bindings, Started, Clock]:
-        """What another driver needs to begin a loop."""
+    def begun(self, prompt: Content | None, options: Mapping[str, Any]) -> tuple[Bindings, Started, Clock]:
+        """What a runtime needs to begin a loop, from what `run` takes; nothing is recorded yet.
+
+        Raises:
+            UserError: an option that does not exist or cannot be, or nothing to run.
+        """
         check_options(options)
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK)
         started = _started(bindings.spec, prompt_message(prompt), options, clock.now())
         check_question(started)
-        return options["driver"], bindings, started, clock
+        return bindings, started, clock
 
     def _bound(self, options: Any) -> Bindings:
         if options or _overrides.get(None) is not None:

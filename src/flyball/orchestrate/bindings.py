@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flyball.core.context import RunContext
 from flyball.core.errors import UserError
@@ -16,12 +16,21 @@ from flyball.orchestrate.output import Reader
 from flyball.orchestrate.requests import RequestParts, request_parts
 from flyball.tool.protocol import Tool
 
+if TYPE_CHECKING:
+    from flyball.core.forms.semstreams import ToolCallFilter, ToolCallFilterResult
+
 PromptFunction: TypeAlias = Callable[[RunContext[Any]], "str | Awaitable[str]"]
 """Gives instructions when a run begins."""
 Validator: TypeAlias = Callable[[RunContext[Any], Any], Any]
 """Looks at an output: returns it (or a changed one), or raises ModelRetry with what to put right."""
 Approval: TypeAlias = Callable[[RunContext[Any], ToolCall], "bool | str | Awaitable[bool | str]"]
 """Decides about a call: True, False, or the reason why not."""
+FilterFunction: TypeAlias = Callable[
+    [RunContext[Any], Sequence[ToolCall]], "ToolCallFilterResult | Awaitable[ToolCallFilterResult]"
+]
+"""A tool filter that is a function."""
+ToolFilter: TypeAlias = "FilterFunction | ToolCallFilter"
+"""Decides about all calls of a turn before any of them runs: lets through, changes arguments, rejects."""
 Delivery: TypeAlias = Callable[[RunContext[Any], Outcome, Any], "Awaitable[None] | None"]
 """Runs once a loop's outcome is decided, at least once also after a crash: (context, outcome, output)."""
 
@@ -35,6 +44,7 @@ class Bindings:
         "deps",
         "editor",
         "engine",
+        "filters",
         "output",
         "parts",
         "prompt_functions",
@@ -53,6 +63,7 @@ class Bindings:
         *,
         prompt_functions: tuple[PromptFunction, ...] = (),
         validators: tuple[Validator, ...] = (),
+        filters: tuple[ToolFilter, ...] = (),
         approval: Approval | None = None,
         deliveries: tuple[Delivery, ...] = (),
         deps: Any = None,
@@ -64,6 +75,7 @@ class Bindings:
         self.output = output
         self.prompt_functions = prompt_functions
         self.validators = validators
+        self.filters = filters
         self.approval = approval
         self.deliveries = deliveries
         self.deps = deps

@@ -22,7 +22,7 @@ from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import accepts, fold, start, take
-from flyball.orchestrate.recorded import load, send_signal
+from flyball.orchestrate.recorded import load, offer_signal
 from flyball.orchestrate.state import State
 
 PARENT = "parent"
@@ -106,7 +106,7 @@ async def begin(
         await heed_parent(journal, started.loop_id, clock)
         raise
     if cancel is None and (cancel := await parent.cancelled()) is not None:
-        await send_signal(journal, started.loop_id, cancel, clock)
+        await offer_signal(journal, started.loop_id, cancel, clock)
         events, state = await load(journal, started.loop_id)
         length = len(events)
     return state, length
@@ -125,7 +125,7 @@ async def heed_parent(journal: Journal, loop_id: str, clock: Clock) -> None:
     if not events or loop_id not in (parent := fold(events, f"loop {state.parent_loop_id}")).children:
         return
     if (cancel := await reaching(journal, parent)) is not None:
-        await send_signal(journal, loop_id, cancel, clock)
+        await offer_signal(journal, loop_id, cancel, clock)
 
 
 # Cancelling
@@ -187,7 +187,7 @@ def cancel_by_journal(journal: Journal, clock: Clock) -> Cancel:
     """
 
     async def cancel(loop_id: str, signal: Signal) -> bool:
-        taken = await send_signal(journal, loop_id, signal, clock)
+        taken = await offer_signal(journal, loop_id, signal, clock)
         await _close(journal, loop_id, clock, cancel)
         return taken
 

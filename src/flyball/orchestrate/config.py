@@ -16,7 +16,14 @@ from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
 from flyball.inference.registry import resolve_engine
-from flyball.orchestrate.bindings import Approval, Bindings, Delivery, PromptFunction, Validator
+from flyball.orchestrate.bindings import (
+    Approval,
+    Bindings,
+    Delivery,
+    PromptFunction,
+    ToolFilter,
+    Validator,
+)
 from flyball.orchestrate.holding import check_can_hold
 from flyball.orchestrate.output import output_spec, prompted_instructions
 from flyball.orchestrate.recordable import recordable
@@ -42,6 +49,7 @@ class AgentConfig(Struct, frozen=True):
     output_mode: OutputMode | None = None
     grammar: str | None = None
     validators: tuple[Validator, ...] = ()
+    tool_filters: tuple[ToolFilter, ...] = ()
     approval: Approval | None = None
     deliveries: tuple[Delivery, ...] = ()
     role: str = ""
@@ -156,6 +164,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         admits=bool(functions),
         prepares=any(spec.checks_availability for spec in specs.values()),
         judges=config.approval is not None,
+        filters=bool(config.tool_filters),
         delivers=bool(config.deliveries),
         role=config.role,
         editor="" if config.editor is None else config.editor.config.name,
@@ -168,6 +177,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         reader,
         prompt_functions=functions,
         validators=config.validators,
+        filters=config.tool_filters,
         approval=config.approval,
         deliveries=config.deliveries,
         deps=deps,
@@ -270,6 +280,17 @@ def _functions(option: str) -> Callable[[Any], tuple[Any, ...]]:
     return shape
 
 
+def _tool_filters(given: Any) -> tuple[ToolFilter, ...]:
+    filters = _functions("tool_filters")(given)
+    for one in filters:
+        if not (callable(one) or callable(getattr(one, "filter_tool_calls", None))):
+            raise UserError(
+                "tool_filters= takes functions (ctx, calls), or objects with filter_tool_calls(loop_id, "
+                f"calls), not {one!r}"
+            )
+    return filters
+
+
 _SHAPE: dict[str, Any] = {
     "output": as_output,
     "tools": _tools,
@@ -279,4 +300,5 @@ _SHAPE: dict[str, Any] = {
     "grammar": _grammar,
     "validators": _functions("validators"),
     "deliveries": _functions("deliveries"),
+    "tool_filters": _tool_filters,
 }

@@ -189,6 +189,8 @@ def ended(state: State, _: Ended) -> None:
 def reopened(state: State, event: Reopened) -> None:
     """Another attempt, from where the last one failed."""
     state.attempt += 1
+    if event.id:
+        state.signals = (*state.signals, event.id)
     error = state.error
     _begin_anew(state, event.at)
     if state.history and state.history[-1].role is Role.ASSISTANT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any, TypeVar
 
+from flyball.core.events import Stage
 from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.driver import Drive
@@ -36,7 +37,7 @@ class DrivenLoop:
         """Whether it is over, and recorded as such."""
         return self.drive.done
 
-    async def signal(self, signal: Signal) -> bool:
+    async def signal(self, signal: Signal) -> Stage:
         """Say something to the loop."""
         return await self.drive.signal(signal)
 

@@ -29,8 +29,9 @@ from flyball.core.events import (
     Event,
     Forked,
     Outcome,
+    Reopened,
     Resumed,
-    SignalReceived,
+    Stage,
     Started,
     TimePassed,
     ToolStarted,
@@ -54,6 +55,7 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.machine import fold, owed, start, take
 from flyball.orchestrate.requests import RequestParts, request_of, request_parts
+from flyball.orchestrate.signalling import signal_event, stage_if_taken
 from flyball.orchestrate.state import State
 from flyball.orchestrate.tasks import current_task
 
@@ -449,22 +451,38 @@ class Drive(Ledger):
             bindings, journal, clock = editor_bindings(self.bindings), self.journal, self.clock
             loop_id = editor_loop(self.loop_id)
             if await journal.read(loop_id):
-                self.editor = await Drive.take_over(bindings, journal, loop_id, clock)
+                self.editor = await type(self).take_over(bindings, journal, loop_id, clock)
             else:
                 started = editor_started(self.state, bindings.spec, clock.now())
-                shared = self.shared
-                self.editor = await Drive.begin(bindings, journal, started, clock, shared=shared, parent=self)
+                begin, shared = type(self).begin, self.shared
+                self.editor = await begin(bindings, journal, started, clock, shared=shared, parent=self)
         return self.editor
 
     # Signals and time
 
-    async def signal(self, signal: Signal) -> bool:
-        """Take a signal; durable when this returns. False if it does not fit (too late, or doubled)."""
-        taken = self.take(SignalReceived(self.clock.now(), signal))
-        if taken:
-            await self.flush()
+    async def signal(self, signal: Signal) -> Stage:
+        """Take a signal; durable when this returns, with the stage that the loop is in then.
+
+        Raises:
+            SignalRefused: it does not fit (any more).
+        """
+        event = signal_event(signal, self.clock.now())
+        taken = self.take(event)
+        if not taken and self.shared:
+            await self.catch_up()  # what others said may make it fit
             self.stir()
-        return taken
+            taken = self.take(event)
+        if not taken:
+            stage = stage_if_taken(self.state, signal)
+            await self.flush()
+            return stage
+        if type(event) is Reopened:
+            self.close()  # the timer of the attempt before
+            self.output = UNREAD
+        if not await self.flush() and event not in await self.journal.read(self.loop_id):
+            return stage_if_taken(self.state, signal)  # something came first
+        self.stir()
+        return stage_if_taken(self.state)
 
     def _time_passed(self) -> None:
         # A timer's clock and ours may differ by a hair; that it fired is what counts.
@@ -545,6 +563,7 @@ def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
         "prompt functions": (spec.admits, bindings.prompt_functions),
         "output validators": (spec.output.validated, bindings.validators),
         "deliveries": (spec.delivers, bindings.deliveries),
+        "tool filters": (spec.filters, bindings.filters),
         "an approval callback": (spec.judges, bindings.approval),
         "an editor": (spec.editor, bindings.editor),
     }

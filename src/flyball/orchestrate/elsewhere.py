@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from flyball.core.clock import Clock
-from flyball.core.events import Started
+from flyball.core.events import Stage, Started
 from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.bindings import Bindings
@@ -60,11 +60,16 @@ class Following(Protocol):
         """
         ...
 
-    async def signal(self, signal: Signal) -> bool:
-        """Say something to the loop; recorded when this returns. False if it does not fit now."""
+    async def signal(self, signal: Signal) -> Stage:
+        """Say something to the loop; recorded when this returns, with the stage that it is in then.
+
+        Raises:
+            SignalRefused: it does not fit where the loop stands.
+        """
         ...
 
 
+@runtime_checkable
 class Driver(Protocol):
     """Runs loops somewhere else than in the caller's task."""
 
@@ -74,7 +79,7 @@ class Driver(Protocol):
         """Run a loop to its end (or to where it waits); gives the journal it is in and its state."""
         ...
 
-    def follow(
+    def join(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
     ) -> AbstractAsyncContextManager[Following]:
         """Begin a loop, or join the one that has this id, and hear of it until the block is left.

@@ -7,15 +7,17 @@ the steps and the answers that were given out, also where the loop is ahead.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.effects import Infer
 from flyball.core.errors import JournalCorrupt, UserError
-from flyball.core.events import Event, ModelAnswered, ModelFailed
-from flyball.core.signals import Signal
+from flyball.core.events import Event, ModelAnswered, ModelFailed, Stage
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.text import text_pieces
 from flyball.orchestrate.bindings import Bindings
@@ -28,35 +30,134 @@ from flyball.orchestrate.runs import Step, begun_at, result_from, step_of
 from flyball.orchestrate.streaming import is_running
 
 
-class FollowedLoop:
-    """One loop, followed by one reader."""
+class Recorded(Struct, frozen=True):
+    """An event of a loop, and its number: how many events the loop has with it."""
 
-    def __init__(self, following: Following, bindings: Bindings, events: list[Event]) -> None:
+    number: int
+    event: Event
+
+
+async def told(following: Following, loop_id: str, after: int = 0) -> AsyncGenerator[Recorded | StreamEvent]:
+    """What happens in a loop that is there or is going to be, until it is over. See `Runtime.follow`."""
+    early: list[Delta] = []
+    while not (events := await following.journal.read(loop_id)):
+        early += await following.news(0)
+    number = following.length = max(1, min(after, len(events)))
+    loop = Followed(following, events)
+    loop.take_in(early)
+    if after < 1:
+        yield Recorded(1, events[0])
+    async with aclosing(loop.course()) as course:
+        async for one in course:
+            if isinstance(one, Event):
+                number += 1
+                if number > after:
+                    yield Recorded(number, one)
+            elif number >= after:
+                yield one
+
+
+class Followed:
+    """One loop, as far as somebody has been told about it."""
+
+    def __init__(self, following: Following, events: list[Event]) -> None:
         self.state = fold(events[: following.length])
         self._following = following
-        self._bindings = bindings
         self._length = len(events)
         self._ahead = deque(events[following.length :])
         """What is recorded and was not shown yet."""
         self._deltas: dict[str, list[Delta]] = {}
         """What came of model calls whose turn was not reached yet, by effect."""
-        self._editor: RunResult[Any] | None = None
         self._open: tuple[str, Pieces] = ("", Pieces())
         """The answer that is being shown, with the effect that it answers."""
+
+    @property
+    def done(self) -> bool:
+        """Whether all has been shown, to the end."""
+        return self.state.at == "done" and not self._ahead
+
+    async def course(self) -> AsyncGenerator[StreamEvent | Event]:
+        """All that comes, to the end: the pieces of each answer, and each event once it is folded."""
+        reading, unfinished = "", False
+        while not self.done:
+            effect = self._inference()
+            if effect is None:
+                yield await self._next()
+                continue
+            pieces = self._pieces_of(effect)
+            events: list[StreamEvent] = []
+            if effect != reading:
+                reading = effect
+                events = [Restart()] if unfinished else []
+                events += pieces.shown
+            for delta in self._deltas.pop(effect, ()):
+                events += pieces.take(delta)
+            recorded = self._ahead[0] if self._ahead else None
+            if isinstance(recorded, ModelAnswered | ModelFailed):
+                events += pieces.complete(recorded)
+            for event in events:
+                unfinished = type(event) is not Finish
+                yield event
+            if recorded is None:
+                await self._hear()
+            else:
+                yield await self._next()
+
+    def take_in(self, deltas: Iterable[Delta]) -> None:
+        """Keep deltas until the answer that they are of is shown."""
+        for delta in deltas:
+            if delta.turn >= self.state.turn:  # others are late: their answer is recorded and was shown
+                self._deltas.setdefault(delta.effect, []).append(delta)
+
+    def _inference(self) -> str | None:
+        """The id of the model call that is owed, as far as was shown."""
+        return next((effect.id for effect in owed(self.state) if type(effect) is Infer), None)
+
+    def _pieces_of(self, effect: str) -> Pieces:
+        if self._open[0] != effect:
+            self._open = effect, Pieces()
+        return self._open[1]
+
+    async def _next(self) -> Event:
+        """Fold what was recorded next, and wait for it if need be."""
+        while not self._ahead:
+            await self._hear()
+        event = self._ahead.popleft()
+        if not take(self.state, event):
+            raise JournalCorrupt(
+                f"loop {self.state.loop_id!r}: {type(event).__name__} does not fit: "
+                f"the loop stands at {self.state.at!r} in turn {self.state.turn}",
+                loop_id=self.state.loop_id,
+            )
+        return event
+
+    async def _hear(self) -> None:
+        """Wait for news, and take them in."""
+        self.take_in(await self._following.news(self._length))
+        events = await self._following.journal.read(self.state.loop_id, self._length)
+        self._length += len(events)
+        self._ahead += events
+
+
+class FollowedLoop(Followed):
+    """One loop, followed by one reader, who may speak to it and asks for its result."""
+
+    def __init__(self, following: Following, bindings: Bindings, events: list[Event]) -> None:
+        super().__init__(following, events)
+        self._bindings = bindings
+        self._editor: RunResult[Any] | None = None
 
     @classmethod
     async def join(cls, following: Following, bindings: Bindings, loop_id: str) -> FollowedLoop:
         """Begin to show a loop that is being followed."""
         return cls(following, bindings, await following.journal.read(loop_id))
 
-    @property
-    def done(self) -> bool:
-        """Whether all has been shown, to the end."""
-        return self.state.at == "done"
-
-    async def signal(self, signal: Signal) -> bool:
+    async def signal(self, signal: Signal) -> Stage:
         """Say something to the loop, where it stands now; that may be ahead of what was shown."""
-        return await self._following.signal(signal)
+        stage = await self._following.signal(signal)
+        while signal.type is SignalType.RETRY and self.done:
+            await self._next()  # there is more to show again
+        return stage
 
     def result(self) -> RunResult[Any]:
         """The result of a loop that is over."""
@@ -98,58 +199,8 @@ class FollowedLoop:
                     "a stream is read by one reader at a time, and another task is reading this one"
                 )
             await before.aclose()
-        reading, unfinished = "", False
-        while not self.done:
-            effect = self._inference()
-            if effect is None:
-                await self._next()
-                continue
-            pieces = self._pieces_of(effect)
-            events: list[StreamEvent] = []
-            if effect != reading:
-                reading = effect
-                events = [Restart()] if unfinished else []
-                events += pieces.shown
-            for delta in self._deltas.pop(effect, ()):
-                events += pieces.take(delta)
-            recorded = self._ahead[0] if self._ahead else None
-            if isinstance(recorded, ModelAnswered | ModelFailed):
-                events += pieces.complete(recorded)
-            for event in events:
-                unfinished = type(event) is not Finish
-                yield event
-            if recorded is None:
-                await self._hear()
-            else:
-                await self._next()
+        async with aclosing(self.course()) as course:
+            async for one in course:
+                if not isinstance(one, Event):
+                    yield one
         await self._edit()
-
-    def _inference(self) -> str | None:
-        """The id of the model call that is owed, as far as was shown."""
-        return next((effect.id for effect in owed(self.state) if type(effect) is Infer), None)
-
-    def _pieces_of(self, effect: str) -> Pieces:
-        if self._open[0] != effect:
-            self._open = effect, Pieces()
-        return self._open[1]
-
-    async def _next(self) -> None:
-        """Fold what was recorded next, and wait for it if need be."""
-        while not self._ahead:
-            await self._hear()
-        event = self._ahead.popleft()
-        if not take(self.state, event):
-            raise JournalCorrupt(
-                f"loop {self.state.loop_id!r}: {type(event).__name__} does not fit: "
-                f"the loop stands at {self.state.at!r} in turn {self.state.turn}",
-                loop_id=self.state.loop_id,
-            )
-
-    async def _hear(self) -> None:
-        """Wait for news, and take them in."""
-        for delta in await self._following.news(self._length):
-            if delta.turn >= self.state.turn:  # others are late: their answer is recorded and was shown
-                self._deltas.setdefault(delta.effect, []).append(delta)
-        events = await self._following.journal.read(self.state.loop_id, self._length)
-        self._length += len(events)
-        self._ahead += events

@@ -22,7 +22,7 @@ from flyball.orchestrate.correlation import span_id_of, trace_id_of
 
 _OF_ONE_TASK = ("context_request_id",)
 """What a task says of itself and not of what is begun for it."""
-_CHOSEN = frozenset({"journal", "driver", "runtime"})
+_CHOSEN = frozenset({"journal", "runtime"})
 """The options that say where a run goes."""
 
 

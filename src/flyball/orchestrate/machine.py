@@ -307,6 +307,14 @@ def _accepts_child(state: State, event: ChildStarted) -> bool:
     )
 
 
+def _accepts_retry(state: State, event: Reopened) -> bool:
+    return (
+        state.at == "done"
+        and state.outcome is not Outcome.SUCCESS
+        and not (event.id and event.id in state.signals)
+    )
+
+
 _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     Admitted: _answers("admit"),
     TurnPrepared: _answers_turn("prepare"),
@@ -323,7 +331,7 @@ _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     TimePassed: lambda state, event: state.at not in OVER and _is_late(state, event.at),
     StageMoved: lambda state, event: state.at not in OVER and event.stage in _MOVABLE,
     Resumed: lambda state, event: state.at != "done" and event.epoch == state.epoch + 1,
-    Reopened: lambda state, _: state.at == "done" and state.outcome is not Outcome.SUCCESS,
+    Reopened: _accepts_retry,
     Forked: lambda state, _: state.at in _FORKABLE,
     Started: lambda state, event: False,
 }

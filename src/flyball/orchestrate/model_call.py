@@ -10,7 +10,8 @@ from flyball.core.events import ModelAnswered, ModelFailed
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request
 from flyball.inference.stream import Assembler, StreamEvent
-from flyball.orchestrate.performers import is_cancelled, model_answered, model_failed
+from flyball.orchestrate.awaiting import is_cancelled
+from flyball.orchestrate.performers import model_answered, model_failed
 from flyball.orchestrate.streaming import close_source, partial_of
 
 

@@ -49,8 +49,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """The loop's id. If the journal holds it already, the run goes on where it stopped."""
     parent: RunContext[Any]
     """The run that this one is begun from: the context of the tool (or other function) that begins it."""
-    driver: Driver
-    """Who drives the loop; without it, this process does."""
+    runtime: Driver
+    """Who drives the loop, such as a LocalRuntime or a NatsRuntime; without it, the caller's task does."""
     clock: Clock
     """Where time comes from."""
 
@@ -72,6 +72,9 @@ def check_options(options: Mapping[str, Any]) -> None:
     journal = options.get("journal")
     if journal is not None and not isinstance(journal, Journal):
         raise UserError(f"journal= takes a journal, such as SQLiteJournal('runs.db'), not {journal!r}")
+    runtime = options.get("runtime")
+    if runtime is not None and not isinstance(runtime, Driver):
+        raise UserError(f"runtime= takes a runtime, such as LocalRuntime(journal), not {runtime!r}")
     for name, kind in (("limits", Limits), ("usage_limits", UsageLimits), ("settings", ModelSettings)):
         value = options.get(name)
         if value is not None and not isinstance(value, kind):

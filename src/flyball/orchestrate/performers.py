@@ -6,16 +6,15 @@ too. They take what they need as data, so that a model call or a tool call can b
 
 from __future__ import annotations
 
-from asyncio import CancelledError, current_task, gather
-from collections.abc import Awaitable
-from inspect import isawaitable
-from typing import Any, TypeVar, cast
+from asyncio import CancelledError, gather
+from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from flyball.core.context import RunContext, RunFacts
 from flyball.core.effects import Admit, Deliver, Effect, End, Judge, Prepare, Settle
-from flyball.core.encodable import NotEncodable
+from flyball.core.encodable import NotEncodable, clean_text
 from flyball.core.errors import (
     EngineError,
     FlyballError,
@@ -41,7 +40,8 @@ from flyball.core.events import (
 from flyball.core.messages import Message, ToolCall, ToolResult
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
-from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.awaiting import awaited, is_cancelled
+from flyball.orchestrate.bindings import Approval, Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.output import Reader
@@ -52,9 +52,6 @@ from flyball.tool.errors import ModelRetry
 from flyball.tool.execute import execute
 from flyball.tool.protocol import Tool
 from flyball.tool.result import describe
-
-T = TypeVar("T")
-
 
 # The model
 
@@ -93,12 +90,6 @@ def model_failed(
         failure.__cause__ = error
     said = None if partial is None else sound(partial)[0]
     return ModelFailed(ended, turn, failure.record(), said, ended - began)
-
-
-def is_cancelled() -> bool:
-    """Whether this task is being cancelled, and not just something that it waited for."""
-    task = current_task()
-    return task is None or task.cancelling() > 0
 
 
 def _no_result(given: object) -> EngineError:
@@ -145,7 +136,7 @@ async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Hom
     instructions: list[str] = []
     try:
         for function in bindings.prompt_functions:
-            instructions.append(str(await _awaited(function(context))))
+            instructions.append(str(await awaited(function(context))))
     except Exception as error:
         return Admitted(now(), error=_as_rule(error, "a prompt function failed").record())
     return Admitted(now(), tuple(instructions))
@@ -166,23 +157,43 @@ async def prepare(
 async def judge(  # noqa: PLR0917 - like the others, and what it judges
     state: State, indices: tuple[int, ...], bindings: Bindings, deps: Any, now: Any, home: Home | None = None
 ) -> CallsJudged:
-    """Ask the approval callback about the calls that need it."""
-    approval = bindings.approval
-    verdicts: list[Verdict] = []
+    """Ask the filters about the calls, then the approval callback about those let through that need it."""
+    spec, calls = state.spec, state.calls
+    verdicts = [Verdict(index, allowed=True) for index in indices]
     context = RunContext(deps, run_facts(state), home)
-    for index in indices:
-        if approval is None:
-            verdicts.append(Verdict(index, allowed=False, reason="no approval callback is bound"))
-            continue
+    if spec.filters:
+        from flyball.orchestrate.filtering import filtered
+
         try:
-            verdict = await _awaited(approval(context, state.calls[index]))
+            verdicts = await filtered(bindings.filters, context, {index: calls[index] for index in indices})
         except Exception as error:
-            failed = _as_rule(error, f"the approval of {state.calls[index].name!r} failed")
-            return CallsJudged(now(), state.turn, (), failed.record())
-        verdicts.append(
-            Verdict(index, allowed=verdict is True, reason=verdict if isinstance(verdict, str) else "")
-        )
+            return CallsJudged(now(), state.turn, (), _as_rule(error, "a tool filter failed").record())
+    if spec.judges:
+        for number, verdict in enumerate(verdicts):
+            call = calls[verdict.index]
+            if not verdict.allowed or not spec.tools[call.name].approval:
+                continue
+            try:
+                verdicts[number] = await _approved(verdict, call, bindings.approval, context)
+            except Exception as error:
+                failed = _as_rule(error, f"the approval of {call.name!r} failed")
+                return CallsJudged(now(), state.turn, (), failed.record())
     return CallsJudged(now(), state.turn, tuple(verdicts))
+
+
+async def _approved(
+    verdict: Verdict, call: ToolCall, approval: Approval | None, context: RunContext[Any]
+) -> Verdict:
+    """The approval callback's verdict about a call that filters let through, with the arguments they gave."""
+    index = verdict.index
+    if approval is None:
+        return Verdict(index, allowed=False, reason="no approval callback is bound")
+    if verdict.args_json is not None:
+        call = replace(call, args_json=verdict.args_json)
+    answer = await awaited(approval(context, call))
+    if answer is True:
+        return verdict
+    return Verdict(index, allowed=False, reason=clean_text(answer) if isinstance(answer, str) else "")
 
 
 def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
@@ -258,7 +269,7 @@ def _cannot_settle(state: State, failure: FlyballError, now: Any) -> TurnSettled
 
 async def _validated(value: Any, bindings: Bindings, context: RunContext[Any]) -> Any:
     for validator in bindings.validators:
-        changed = await _awaited(validator(context, value))
+        changed = await awaited(validator(context, value))
         if changed is None and value is not None:
             name = getattr(validator, "__name__", repr(validator))
             raise UserError(f"the output validator {name!r} returned None: it must return the output")
@@ -273,7 +284,7 @@ async def deliver(  # noqa: PLR0917 - like the others, and what is delivered
     context = RunContext(deps, run_facts(state), home)
     for delivery in bindings.deliveries:
         try:
-            await _awaited(delivery(context, state.outcome or Outcome.FAILED, output))
+            await awaited(delivery(context, state.outcome or Outcome.FAILED, output))
         except Exception as error:
             return Delivered(now(), _as_rule(error, "a delivery failed").record())
     return Delivered(now())
@@ -301,17 +312,6 @@ async def perform_own(  # noqa: PLR0917 - all that an effect may need
         return await deliver(state, bindings, output, deps, now, home)
     assert isinstance(effect, End), effect
     return Ended(now(), effect.outcome, effect.error)
-
-
-async def _awaited(value: T | Awaitable[T]) -> T:
-    if not isawaitable(value):
-        return cast("T", value)
-    try:
-        return await value
-    except CancelledError as error:
-        if is_cancelled():
-            raise
-        raise RuntimeError("something that it waited for was cancelled") from error
 
 
 def _as_rule(error: Exception, what: str) -> FlyballError:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, LoopNotFound, UserError
-from flyball.core.events import VERSION, Event, Forked, Reopened, SignalReceived
+from flyball.core.events import VERSION, Event, Forked, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Message, Role, ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.machine import accepts, apply, fold, start
+from flyball.orchestrate.machine import apply, fold, start, take
+from flyball.orchestrate.signalling import as_signal, signal_event, stage_if_taken
 from flyball.orchestrate.state import State
 
 
@@ -29,40 +31,73 @@ async def load(journal: Journal, loop_id: str) -> tuple[list[Event], State]:
     return events, fold(events, f"loop {loop_id}")
 
 
-async def send_signal(journal: Journal, loop_id: str, signal: Signal, clock: Clock = SYSTEM_CLOCK) -> bool:
+async def until_done(journal: Journal, loop_id: str) -> State:
+    """Wait until a loop is over; its state.
+
+    Raises:
+        LoopNotFound: the journal holds no such loop.
+        JournalFailure: the journal cannot be read.
+    """
+    events, state = await load(journal, loop_id)
+    length = len(events)
+    while state.at != "done":
+        await journal.wait(loop_id, length)
+        for event in await journal.read(loop_id, length):
+            apply(state, event)
+            length += 1
+    return state
+
+
+async def send_signal(
+    journal: Journal, loop_id: str, signal: Signal | SignalType | str, clock: Clock = SYSTEM_CLOCK
+) -> Stage:
     """Say something to a loop, wherever it is driven: its driver finds it in the journal.
 
-    Returns False if the signal does not fit: the loop is over, it is not waiting for this, or the signal's id
-    was seen before. A retry opens a failed loop again; `resume` then goes on with it.
+    Gives the stage that the loop is in then. A signal whose id was taken before is not taken again, and that
+    is no error. A retry opens a failed loop again; `resume` then goes on with it.
+
+    Raises:
+        LoopNotFound: the journal holds no such loop.
+        SignalRefused: the signal does not fit where the loop stands; it says which do.
+        UserError: there is no such signal.
+    """
+    signal = as_signal(signal)
+    taken, state = await _offered(journal, loop_id, signal, clock)
+    return stage_if_taken(state, None if taken else signal)
+
+
+async def offer_signal(journal: Journal, loop_id: str, signal: Signal, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """`send_signal`, for who does not mind if it does not fit: whether it was taken now.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
     """
+    taken, _ = await _offered(journal, loop_id, signal, clock)
+    return taken
+
+
+async def _offered(journal: Journal, loop_id: str, signal: Signal, clock: Clock) -> tuple[bool, State]:
+    """Append a signal if it fits; whether it did, and the state then."""
     while True:
         events, state = await load(journal, loop_id)
         event = signal_event(signal, clock.now())
-        if not accepts(state, event):
-            return False
+        if not take(state, event):
+            return False, state
         try:
             await journal.append(loop_id, (event,), len(events))
         except JournalConflict:
             continue
-        return True
-
-
-def signal_event(signal: Signal, at: float) -> SignalReceived | Reopened:
-    """What is recorded of a signal: a retry opens the loop again."""
-    return Reopened(at, signal.by) if signal.type is SignalType.RETRY else SignalReceived(at, signal)
+        return True, state
 
 
 async def pending_approvals(journal: Journal, loop_id: str) -> tuple[ToolCall, ...]:
-    """The tool calls of a loop that wait for somebody to approve or reject them.
+    """The tool calls of a loop that wait for somebody to approve or reject them, as they would run.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
     """
     _, state = await load(journal, loop_id)
-    return tuple([state.calls[index] for index in state.awaiting])
+    return tuple([call_to_run(state, index) for index in state.awaiting])
 
 
 async def fork(

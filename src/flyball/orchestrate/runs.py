@@ -7,8 +7,8 @@ from typing import Any, Generic, Protocol
 
 from msgspec import Struct
 
-from flyball.core.errors import AgentRunClosed, UserError
-from flyball.core.events import Outcome
+from flyball.core.errors import AgentRunClosed
+from flyball.core.events import Outcome, Stage
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import RunUsage
@@ -18,6 +18,7 @@ from flyball.orchestrate.driver import UNREAD, Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.result import OutputT, RunResult
+from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
 from flyball.orchestrate.streaming import is_running
 
@@ -43,8 +44,8 @@ class Loop(Protocol):
         """Whether it is over, and recorded as such."""
         ...
 
-    async def signal(self, signal: Signal) -> bool:
-        """Say something to the loop; recorded when this returns. False if it does not fit."""
+    async def signal(self, signal: Signal) -> Stage:
+        """Say something to the loop; recorded when this returns, with the stage that it is in then."""
         ...
 
     def result(self) -> RunResult[Any]:
@@ -93,20 +94,25 @@ class _Run(Generic[OutputT]):
         return self._loop.state.usage
 
     async def signal(
-        self, signal: Signal | SignalType | str, text: str = "", call_id: str | None = None
-    ) -> bool:
-        """Send a signal: cancel, pause, resume, approve, reject or feedback. False if it does not fit now.
+        self,
+        signal: Signal | SignalType | str,
+        text: str = "",
+        call_id: str | None = None,
+        *,
+        by: str = "",
+    ) -> Stage:
+        """Send a signal: cancel, pause, resume, approve, reject, feedback or retry.
+
+        It is recorded when this returns, and gives the stage that the loop is in then. One whose id was taken
+        before is not taken again, and that is no error. After a retry there are more steps, or pieces.
 
         Raises:
+            SignalRefused: it does not fit where the loop stands; it says which do.
             UserError: there is no such signal.
         """
-        if not isinstance(signal, Signal):
-            if signal not in tuple(SignalType):
-                raise UserError(f"there is no signal {signal!r}; there are {', '.join(SignalType)}")
-            signal = Signal(SignalType(signal), text=text, call_id=call_id)
-        return await self._loop.signal(signal)
+        return await self._loop.signal(as_signal(signal, text, call_id, by))
 
-    async def cancel(self, reason: str = "") -> bool:
+    async def cancel(self, reason: str = "") -> Stage:
         """Cancel the run. What it did so far stays recorded."""
         return await self.signal(SignalType.CANCEL, reason)
 

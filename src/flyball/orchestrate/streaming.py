@@ -15,8 +15,9 @@ from flyball.core.errors import StreamRestarted, UserError
 from flyball.core.messages import Message
 from flyball.inference.stream import Assembler, Restart, StreamEvent, TextDelta
 from flyball.inference.text import TextReader, text_in
+from flyball.orchestrate.awaiting import is_cancelled
 from flyball.orchestrate.driver import Drive
-from flyball.orchestrate.performers import is_cancelled, model_answered, model_failed
+from flyball.orchestrate.performers import model_answered, model_failed
 from flyball.orchestrate.requests import request_of
 from flyball.orchestrate.tasks import current_task
 

@@ -62,7 +62,7 @@ class System:
         agent: the agent that serves, or the model of one: a model string or an engine.
         journal: where the loops are recorded; without it each is kept in memory until it is answered.
         deps: what the agent's tools, prompt functions and validators get as `ctx.deps`.
-        driver: who drives the loops; without it, this process does.
+        runtime: who drives the loops; without it, this process does.
         clock: where time comes from.
         options: what `Agent` takes (`tools`, `instructions`, `limits`, ...): laid over a given agent.
     """
@@ -73,7 +73,7 @@ class System:
         *,
         journal: Journal | None = None,
         deps: Any = None,
-        driver: Driver | None = None,
+        runtime: Driver | None = None,
         clock: Clock | None = None,
         **options: Any,
     ) -> None:
@@ -82,7 +82,7 @@ class System:
         elif options:
             agent = agent.clone(**options)
         self.agent: Agent[Any, Any] = agent
-        given = {"journal": journal, "deps": deps, "driver": driver, "clock": clock}
+        given = {"journal": journal, "deps": deps, "runtime": runtime, "clock": clock}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         self._engine: Engine | None = None
 

@@ -7,7 +7,7 @@ Part of the machine, and as pure. The order within a turn:
           │                  └── nothing, or not what was asked ─> asked again
           └── calls ── unknown ones are answered at once
                    ├── an output among them (strategy early) ────> settle, then what is left
-                   ├── some need a judge ────────────────────────> judge
+                   ├── there are filters, or some need a judge ──> judge
                    └── execute ... the last returned ────────────> settle, or the next turn
 """
 
@@ -17,6 +17,7 @@ from flyball.core.encodable import as_text
 from flyball.core.errors import (
     ContentFilterError,
     FlyballError,
+    IncompleteToolCall,
     ToolRetriesExceeded,
     UnexpectedModelBehavior,
 )
@@ -163,18 +164,21 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
             state.queue, state.first = (0,), 0
             move(state, "execute")
             return
-    needs_approval = False
+    judged = False
     for index, call in enumerate(calls):
         tool = spec.tools.get(call.name)
         if tool is None or (state.offered is not None and call.name not in state.offered):
             if index not in state.outputs:
                 results[index] = _unknown(state, call)
                 state.open -= 1
-        elif tool.approval:
-            needs_approval = True
+        elif spec.filters and (malformed := _malformed(call)) is not None:
+            results[index] = malformed
+            state.open -= 1
+        elif spec.filters or (tool.approval and spec.judges):
+            judged = True
     if state.outputs and spec.end_strategy == "early":
         move(state, "settle")
-    elif needs_approval and spec.judges:
+    elif judged:
         move(state, "judge")
     else:
         _to_execution(state)
@@ -182,7 +186,12 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
 
 def _runs_at_once(state: State, call: ToolCall) -> bool:
     tool = state.spec.tools.get(call.name)
-    return tool is not None and not tool.approval and (state.offered is None or call.name in state.offered)
+    return (
+        tool is not None
+        and not tool.approval
+        and not state.spec.filters
+        and (state.offered is None or call.name in state.offered)
+    )
 
 
 def _unknown(state: State, call: ToolCall) -> ToolResult:
@@ -198,14 +207,27 @@ def _unknown(state: State, call: ToolCall) -> ToolResult:
     )
 
 
+def _malformed(call: ToolCall) -> ToolResult | None:
+    """The answer to a call whose arguments no filter can look at; a tool's own parser might let them pass."""
+    try:
+        _ = call.arguments
+    except IncompleteToolCall as error:
+        return ToolResult(call.id, call.name, error.message, status=_RETRY)
+    return None
+
+
 def needs_judging(state: State) -> tuple[int, ...]:
-    """The calls that a judge must decide about before they run."""
-    tools = state.spec.tools
+    """The calls that must be decided about before they run: all of them by filters, some by approval."""
+    spec = state.spec
+    if not (spec.filters or spec.judges):
+        return ()
     return tuple(
         [
             index
             for index, call in enumerate(state.calls)
-            if state.results[index] is None and index not in state.outputs and tools[call.name].approval
+            if state.results[index] is None
+            and index not in state.outputs
+            and (spec.filters or spec.tools[call.name].approval)
         ]
     )
 
@@ -429,7 +451,7 @@ def _refused(state: State, feedback: tuple[str, ...]) -> None:
     failure = count_retry(state, feedback[0])
     if failure is not None:
         fail(state, failure)
-    elif state.spec.judges and needs_judging(state):
+    elif needs_judging(state):
         move(state, "judge")
     else:
         _to_execution(state)

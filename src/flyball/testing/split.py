@@ -16,7 +16,7 @@ from typing import Any
 
 from flyball.core.clock import Clock
 from flyball.core.errors import DepsError
-from flyball.core.events import SignalReceived, Started
+from flyball.core.events import SignalReceived, Stage, Started
 from flyball.core.signals import Signal
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.commands import Report
@@ -62,7 +62,7 @@ class SplitDriver:
         return journal, await loop.settle_down()
 
     @asynccontextmanager
-    async def follow(
+    async def join(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
     ) -> AsyncGenerator[SplitFollowing]:
         """Drive a loop in a task of its own, until it is over or the block is left.
@@ -82,10 +82,13 @@ class SplitDriver:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def _live(self, loop: SplitLoop, bindings: Bindings, journal: Journal, clock: Clock) -> None:
-        """Drive a loop to its end, and then its editor's."""
-        while has_edited(state := await loop.live()):
-            bindings = editor_bindings(bindings)
-            loop = self._loop(bindings, journal, clock, editor_loop(state.loop_id))
+        """Drive a loop to its end, and then its editor's; and again, if somebody opens it again."""
+        while True:
+            driven, bound = loop, bindings
+            while has_edited(state := await driven.live()):
+                bound = editor_bindings(bound)
+                driven = self._loop(bound, journal, clock, editor_loop(state.loop_id))
+            await loop.grown()
 
     async def signal(self, bindings: Bindings, loop_id: str, signal: Signal, clock: Clock) -> State:
         """Deliver a signal as a message, and drive on."""
@@ -116,7 +119,7 @@ class SplitHome:
 
     def child_options(self) -> Mapping[str, Any]:
         """See `Home.child_options`."""
-        return {"driver": self._driver, "journal": self._journal}
+        return {"runtime": self._driver, "journal": self._journal}
 
 
 class SplitFollowing:
@@ -154,6 +157,6 @@ class SplitFollowing:
             self._task.result()
         return self._inbox.take()
 
-    async def signal(self, signal: Signal) -> bool:
+    async def signal(self, signal: Signal) -> Stage:
         """See `Following.signal`."""
         return await send_signal(self.journal, self._loop_id, signal, self._clock)

@@ -81,6 +81,10 @@ class SplitLoop:
             check_same(events, started)
             return len(events)
 
+    async def grown(self) -> None:
+        """Wait until there is something new in the loop's journal, or the time has come that it waits for."""
+        await self._news(())
+
     async def live(self) -> State:
         """Drive to the end, and wait for signals and for time where nothing else is owed."""
         while (state := await self.settle_down()).at != "done":

@@ -57,7 +57,7 @@ async def bill(up: list[str]) -> NatsOptions:
     """A loop that waits for approval."""
     options = Cluster().options()
     async with await NatsRuntime.open(options) as runtime:
-        waiting = asyncio.create_task(agents.shop.run("pay", driver=runtime, loop_id="bill"))
+        waiting = asyncio.create_task(agents.shop.run("pay", runtime=runtime, loop_id="bill"))
         assert await runtime.journal.wait("bill", 1, 20)
         waiting.cancel()  # who asked goes away: the loop stays
         await asyncio.gather(waiting, return_exceptions=True)
@@ -70,14 +70,15 @@ async def test_up_serves_agents_and_signals_reach_their_loops(bill: NatsOptions,
         return said.code, said.out or said.err
 
     assert await asyncio.to_thread(say, "resume") == (
-        2,
-        "flyball: CONFIG_USAGE: resume does not fit: loop 'bill' is awaiting_approval\n",
+        8,
+        "flyball: ORCHESTRATION_SIGNAL_REFUSED: loop 'bill' is awaiting_approval and takes no resume: "
+        "what fits now is cancel, pause, approve, reject, feedback\n",
     )
     code, out = await asyncio.to_thread(say, "approve", "fine", "--by", "eve", "--json")
     assert code == 0
     assert '"signal": "approve"' in out
     async with await NatsRuntime.open(bill) as runtime:
-        result = await asyncio.wait_for(agents.shop.run("pay", driver=runtime, loop_id="bill"), 20)
+        result = await asyncio.wait_for(agents.shop.run("pay", runtime=runtime, loop_id="bill"), 20)
     assert result.output == "Paid."
     code, out = await asyncio.to_thread(say, "dance")
     assert (code, "there is no signal 'dance'" in out) == (2, True)
@@ -109,7 +110,6 @@ async def test_a_worker_serves_what_it_is_told_to(up: list[str], start: Start) -
     ("argv", "line"),
     [
         (["worker", AGENTS], "no NATS server is named, and none runs here"),
-        (["signal", "x", "cancel"], "no NATS server is named, and none runs here"),
         (["worker", AGENTS, "--serve", "cook"], "--serve cook: there are loop, model, tools"),
         (["worker", f"{AGENTS}:number"], "that is no agent"),
         (["up", "tests.adapters.cli.engines"], "the module has no agents"),
@@ -166,7 +166,8 @@ async def test_a_loop_is_followed_and_drawn(bill: NatsOptions, start: Start, pro
     assert [step["step_type"] for step in told["steps"]] == ["model_call", "tool_call", "model_call"]
     assert told["outcome"] == "success"
     nobody = await asyncio.to_thread(process, "trajectory", "nobody")
-    assert "there is no loop 'nobody'" in nobody.err
+    assert "there is no run 'nobody'" in nobody.err
+    assert "the NATS server that runs here does not have it" in nobody.err
 
 
 async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], process: Flyball) -> None:

@@ -8,7 +8,16 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from flyball import Agent, Limits, MemoryJournal, ModelRetry, RunContext, tool
+from flyball import (
+    Agent,
+    Limits,
+    MemoryJournal,
+    ModelRetry,
+    RunContext,
+    ToolCallFilterResult,
+    ToolCallRejection,
+    tool,
+)
 from flyball.adapters.cli.explaining import Explanation, explain
 from flyball.adapters.cli.page import print_explanation
 from flyball.adapters.cli.rendering import with_prompts
@@ -114,6 +123,33 @@ async def test_an_approval(allowed: bool) -> None:
     )
     word = "let through" if allowed else "refused: too cruel"
     assert f"approval: burn was {word}" in told.turns[0].decided
+
+
+async def test_a_filter_and_its_reason() -> None:
+    def warm_only(ctx: RunContext[Any], calls: Any) -> ToolCallFilterResult:
+        return ToolCallFilterResult(
+            (replace(calls[0], args_json='{"city":"Bari"}'), calls[1]), (ToolCallRejection(calls[2], "cold"),)
+        )
+
+    calls = [tool_call("weather", {"city": city}) for city in ("Rome", "Pisa", "Oslo")]
+    told = await explained(ScriptedEngine(calls, "Done."), tools=[weather], tool_filters=[warm_only])
+    assert told.turns[0].decided[1:4] == (
+        'the filter warm_only: weather was let through with other arguments: {"city":"Bari"}',
+        "filters: weather was let through",
+        "the filter warm_only: weather was refused: cold",
+    )
+
+
+async def test_a_filter_that_fails() -> None:
+    def fails(ctx: RunContext[Any], calls: Any) -> ToolCallFilterResult:
+        raise RuntimeError("cannot decide")
+
+    told = await explained(
+        ScriptedEngine(tool_call("weather", {"city": "Rome"})),
+        tools=[weather],
+        tool_filters=[fails],
+    )
+    assert "a tool filter failed" in told.turns[0].decided[1]
 
 
 async def started(engine: ScriptedEngine, **options: Any) -> MemoryJournal:

@@ -74,7 +74,7 @@ async def test_every_history_comes_out_the_same(victim: str, tmp_path: Path) -> 
     ):
         with workers(server.options, log) as made:
             runs = [
-                asyncio.create_task(agent.run("walk", driver=runtime, loop_id=f"loop-{n}"))
+                asyncio.create_task(agent.run("walk", runtime=runtime, loop_id=f"loop-{n}"))
                 for n in range(LOOPS)
             ]
             for done in (2, 8, 14):

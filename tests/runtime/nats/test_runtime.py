@@ -20,9 +20,10 @@ from flyball.core.errors import (
     JournalUnreachable,
     LoopMismatch,
     LoopNotFound,
+    SignalRefused,
     UserError,
 )
-from flyball.core.events import Ended, ModelAnswered, Outcome, ToolReturned, ToolStarted
+from flyball.core.events import Ended, ModelAnswered, Outcome, Stage, ToolReturned, ToolStarted
 from flyball.core.forms.semstreams import TaskMessage, write_envelope
 from flyball.core.messages import ResultKind
 from flyball.core.signals import Signal, SignalType
@@ -81,7 +82,7 @@ async def test_a_run_comes_to_the_same_end_as_in_process(runtime: NatsRuntime, s
     here = await ended(scenario.make(), scenario)
     agent = scenario.make()
     async with working(runtime, agent, WORKER, STOPPER):
-        assert await ended(agent, scenario, driver=runtime) == here
+        assert await ended(agent, scenario, runtime=runtime) == here
 
 
 async def test_workers_may_be_apart_and_more_than_one_of_each(runtime: NatsRuntime) -> None:
@@ -89,7 +90,7 @@ async def test_workers_may_be_apart_and_more_than_one_of_each(runtime: NatsRunti
     async with AsyncExitStack() as stack:
         for kind in ("loop", "model", "tools", "loop", "model", "tools"):
             await stack.enter_async_context(working(runtime, agent, serve=(kind,)))
-        runs = [agent.run("1 + 2?", driver=runtime) for _ in range(20)]
+        runs = [agent.run("1 + 2?", runtime=runtime) for _ in range(20)]
         results = await asyncio.wait_for(asyncio.gather(*runs), 20)
     assert {result.output for result in results} == {"3"}
 
@@ -97,10 +98,10 @@ async def test_workers_may_be_apart_and_more_than_one_of_each(runtime: NatsRunti
 async def test_pieces_pass_by_and_steps_are_given_out(runtime: NatsRuntime) -> None:
     agent = Agent(Script(call("add", '{"x":1,"y":2}'), "It is three."), tools=[add], name="adder")
     async with working(runtime, agent):
-        async with agent.run_stream("1 + 2?", driver=runtime) as stream:
+        async with agent.run_stream("1 + 2?", runtime=runtime) as stream:
             assert "".join([piece async for piece in stream.text()]) == "It is three."
         assert stream.result.output == "It is three."
-        async with agent.iter("1 + 2?", driver=runtime) as run:
+        async with agent.iter("1 + 2?", runtime=runtime) as run:
             steps = [step async for step in run]
         assert [step.turn for step in steps] == [1, 2]
         assert run.result.output == "It is three."
@@ -109,22 +110,23 @@ async def test_pieces_pass_by_and_steps_are_given_out(runtime: NatsRuntime) -> N
 async def test_the_same_id_is_the_same_loop(runtime: NatsRuntime) -> None:
     agent = Agent(Script("hello"), name="greeter")
     async with working(runtime, agent):
-        first = await agent.run("hi", driver=runtime, loop_id="order 17.*")
-        again = await agent.run("hi", driver=runtime, loop_id="order 17.*")
+        first = await agent.run("hi", runtime=runtime, loop_id="order 17.*")
+        again = await agent.run("hi", runtime=runtime, loop_id="order 17.*")
         assert await first.events() == await again.events()
         with pytest.raises(LoopMismatch, match="another prompt"):
-            await agent.run("ho", driver=runtime, loop_id="order 17.*")
+            await agent.run("ho", runtime=runtime, loop_id="order 17.*")
 
 
 async def test_a_loop_waits_for_approval_and_hears_of_it(runtime: NatsRuntime) -> None:
     agent = Agent(Script(call("pay", '{"amount":5}'), "paid"), tools=[pay], name="payer")
     async with working(runtime, agent):
-        running = asyncio.create_task(agent.run("pay 5", driver=runtime, loop_id="bill"))
+        running = asyncio.create_task(agent.run("pay 5", runtime=runtime, loop_id="bill"))
         await runtime.journal.wait("bill", 1)
-        assert await runtime.signal("bill", Signal(SignalType.RESUME)) is False
+        with pytest.raises(SignalRefused, match="is awaiting_approval and takes no resume: what fits now is"):
+            await runtime.signal("bill", Signal(SignalType.RESUME))
         approve = Signal(SignalType.APPROVE, id="once", by="eve")
-        assert await runtime.signal("bill", approve) is True
-        assert await runtime.signal("bill", approve) is False, "it was heard already"
+        assert await runtime.signal("bill", approve) is not Stage.AWAITING_APPROVAL
+        await runtime.signal("bill", approve)  # it was heard already, and that is no error
         assert (await asyncio.wait_for(running, 10)).output == "paid"
         with pytest.raises(LoopNotFound):
             await runtime.signal("nobody", approve)
@@ -144,7 +146,7 @@ async def test_cancelling_stops_what_runs_elsewhere(runtime: NatsRuntime) -> Non
 
     agent = Agent(Script(call("dig")), tools=[dig], name="digger")
     async with working(runtime, agent):
-        running = asyncio.create_task(agent.run("dig", driver=runtime, loop_id="mine"))
+        running = asyncio.create_task(agent.run("dig", runtime=runtime, loop_id="mine"))
         await asyncio.wait_for(begun.wait(), 10)
         assert await runtime.signal("mine", Signal(SignalType.CANCEL, text="enough"))
         with pytest.raises(FlyballError, match="enough"):
@@ -156,7 +158,7 @@ async def test_the_time_of_a_loop_that_only_waits_runs_out(runtime: NatsRuntime)
     agent = Agent(Script(call("pay", '{"amount":5}')), tools=[pay], name="payer", limits=Limits(timeout=0.5))
     async with working(runtime, agent):
         with pytest.raises(CancelledTimeout):
-            await asyncio.wait_for(agent.run("pay 5", driver=runtime), 10)
+            await asyncio.wait_for(agent.run("pay 5", runtime=runtime), 10)
 
 
 async def test_work_goes_to_another_when_a_worker_goes(runtime: NatsRuntime) -> None:
@@ -172,7 +174,7 @@ async def test_work_goes_to_another_when_a_worker_goes(runtime: NatsRuntime) -> 
 
     agent = Agent(Script(call("look"), "done"), tools=[look], name="looker")
     async with working(runtime, agent, serve=("loop", "model")):
-        running = asyncio.create_task(agent.run("look", driver=runtime))
+        running = asyncio.create_task(agent.run("look", runtime=runtime))
         async with working(runtime, agent, serve=("tools",)):
             await asyncio.wait_for(begun.wait(), 10)
         async with working(runtime, agent, serve=("tools",)):
@@ -193,7 +195,7 @@ async def test_what_may_start_once_is_not_started_again(runtime: NatsRuntime) ->
 
     agent = Agent(Script(call("launch"), "I do not know"), tools=[launch], name="launcher")
     async with working(runtime, agent, serve=("loop", "model")):
-        running = asyncio.create_task(agent.run("launch", driver=runtime))
+        running = asyncio.create_task(agent.run("launch", runtime=runtime))
         async with working(runtime, agent, serve=("tools",)):
             await asyncio.wait_for(begun.wait(), 10)
         async with working(runtime, agent, serve=("tools",)):
@@ -222,8 +224,8 @@ async def test_what_cannot_be_worked_on_is_put_aside_and_others_go_on(runtime: N
         await js.publish("agent.request.x", b"not json")
         await js.publish("agent.response.x", b'{"loop_id":"x","event":{"event":"no such event"}}')
         await js.publish("agent.task.x", b"x" * 2_000_000)
-        nowhere = asyncio.create_task(stranger.run("hi", driver=runtime))
-        assert (await agent.run("hi", driver=runtime)).output == "hello"
+        nowhere = asyncio.create_task(stranger.run("hi", runtime=runtime))
+        assert (await agent.run("hi", runtime=runtime)).output == "hello"
         aside = await dead(runtime, 4)
         nowhere.cancel()
         await asyncio.gather(nowhere, return_exceptions=True)
@@ -242,17 +244,17 @@ async def test_nobody_works(runtime: NatsRuntime) -> None:
     agent = Agent(Script("hello"), name="greeter")
     async with await NatsRuntime.open(options) as impatient:
         with pytest.raises(JournalUnreachable, match="no loop worker has taken up"):
-            await agent.run("hi", driver=impatient, loop_id="later")
+            await agent.run("hi", runtime=impatient, loop_id="later")
     # It is not lost: whoever comes takes it up.
     async with working(runtime, agent):
-        result = await asyncio.wait_for(agent.run("hi", driver=runtime, loop_id="later"), 10)
+        result = await asyncio.wait_for(agent.run("hi", runtime=runtime, loop_id="later"), 10)
     assert len([event for event in await result.events() if isinstance(event, ModelAnswered)]) == 1
 
 
 async def test_what_does_not_travel_is_refused(runtime: NatsRuntime) -> None:
     agent = Agent(Script("hello"), name="greeter")
     with pytest.raises(DepsError):
-        await agent.run("hi", driver=runtime, deps="mine")
+        await agent.run("hi", runtime=runtime, deps="mine")
     with pytest.raises(UserError, match="two agents are called 'greeter'"):
         Crew(runtime.journal, [agent, Agent(Script("ho"), name="greeter")])
     with pytest.raises(UserError, match="there is no worker 'cook'"):
@@ -270,7 +272,7 @@ async def test_a_tool_that_cancels_itself_has_that_recorded(runtime: NatsRuntime
 
     agent = Agent(Script(call("faint"), "It fainted."), tools=[faint], name="fainter")
     async with working(runtime, agent):
-        result = await asyncio.wait_for(agent.run("go", driver=runtime), 10)
+        result = await asyncio.wait_for(agent.run("go", runtime=runtime), 10)
     assert result.output == "It fainted."
     (returned,) = [event for event in await result.events() if isinstance(event, ToolReturned)]
     assert returned.result.is_error
@@ -292,14 +294,14 @@ async def test_what_workers_bind_reaches_prompt_functions_and_tools(runtime: Nat
         return "Be brief."
 
     async with working(runtime, agent, deps="mine"):
-        await asyncio.wait_for(agent.run("go", driver=runtime), 10)
+        await asyncio.wait_for(agent.run("go", runtime=runtime), 10)
     assert seen == ["prompt mine", "tool mine"]
 
 
 async def test_nobody_else_says_what_a_loop_decides(runtime: NatsRuntime) -> None:
     agent = Agent(Script(call("pay", '{"amount":5}'), "paid"), tools=[pay], name="payer")
     async with working(runtime, agent):
-        running = asyncio.create_task(agent.run("pay 5", driver=runtime, loop_id="bill"))
+        running = asyncio.create_task(agent.run("pay 5", runtime=runtime, loop_id="bill"))
         await runtime.journal.wait("bill", 1)
         forged = own("lie", "forged", Report("bill", Ended(1.0, Outcome.SUCCESS)))
         await runtime.bus.publish("agent.response.forged", forged, "forged")
@@ -315,7 +317,7 @@ async def test_headers_that_look_like_the_servers_do_not_deceive_a_worker(runtim
         await runtime.bus.publish("agent.request.x", b"?", "x", more={"Status": "408"})
         (aside,) = await dead(runtime, 1)
         assert (aside.data, aside.headers["Status"]) == (b"?", "408")
-        assert (await asyncio.wait_for(agent.run("hi", driver=runtime), 10)).output == "hello"
+        assert (await asyncio.wait_for(agent.run("hi", runtime=runtime), 10)).output == "hello"
 
 
 async def test_the_largest_message_can_be_put_aside_and_a_larger_one_is_refused(runtime: NatsRuntime) -> None:
@@ -344,7 +346,7 @@ async def test_a_cancel_goes_on_to_what_runs_under_a_loop(runtime: NatsRuntime) 
 
     parent = Agent(Script(call("hand_on"), "never"), tools=[hand_on], name="parent")
     async with working(runtime, parent), working(runtime, child):
-        running = asyncio.create_task(parent.run("go", driver=runtime, loop_id="above"))
+        running = asyncio.create_task(parent.run("go", runtime=runtime, loop_id="above"))
         await asyncio.wait_for(asked.wait(), 10)
         assert await runtime.signal("above", Signal(SignalType.CANCEL, by="me", text="enough"))
         with pytest.raises(CancelledSignal, match="enough"):
@@ -361,7 +363,7 @@ async def test_a_cancel_goes_on_to_what_runs_under_a_loop(runtime: NatsRuntime) 
 async def test_a_child_that_comes_after_its_parents_cancel_does_not_run(runtime: NatsRuntime) -> None:
     agent = Agent(Script(call("pay", '{"amount":5}'), "never"), tools=[pay], name="payer")
     async with working(runtime, agent):
-        running = asyncio.create_task(agent.run("pay", driver=runtime, loop_id="above"))
+        running = asyncio.create_task(agent.run("pay", runtime=runtime, loop_id="above"))
         async with asyncio.timeout(10):
             while not await runtime.journal.wait("above", 1, 1.0):
                 pass

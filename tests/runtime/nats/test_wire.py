@@ -293,7 +293,7 @@ async def test_the_same_task_twice_is_one_loop(runtime: NatsRuntime) -> None:  #
         await js.publish("agent.task.t8", task("t8"))
         await js.publish("agent.task.t8", task("t8"))
         await heard(runtime, "agent.complete.t8")
-        assert (await agent.run("1 + 2?", driver=runtime, loop_id="other")).output == "Once."
+        assert (await agent.run("1 + 2?", runtime=runtime, loop_id="other")).output == "Once."
     assert len(await runtime.journal.loops()) == 2
 
 
@@ -302,7 +302,7 @@ async def test_a_message_for_an_agent_finds_the_worker_that_has_it(runtime: Nats
     second = Agent(Script(call("add", '{"x":1,"y":2}'), "second"), tools=[add], name="second")
     async with working(runtime, first), working(runtime, second):
         agents = [first, second] * 10
-        runs = [agent.run("1 + 2?", driver=runtime) for agent in agents]
+        runs = [agent.run("1 + 2?", runtime=runtime) for agent in agents]
         results = await asyncio.wait_for(asyncio.gather(*runs), 30)
         assert [result.output for result in results] == ["first", "second"] * 10
         await runtime.connection.js.publish("agent.task.t9", task("t9", metadata={"agent": "second"}))
@@ -317,7 +317,7 @@ async def test_a_request_that_is_too_large_for_a_message_arrives(
     monkeypatch.setattr(Connection, "max_payload", property(lambda _: limit))
     agent = Agent(Script("Long."), name="reader")
     async with working(runtime, agent, nearby=False, detail="full"):
-        result = await asyncio.wait_for(agent.run("x" * limit, driver=runtime, loop_id="long"), 30)
+        result = await asyncio.wait_for(agent.run("x" * limit, runtime=runtime, loop_id="long"), 30)
         assert result.output == "Long."
         await heard(runtime, "agent.complete.long")
         way = await kept(runtime, "AGENT_TRAJECTORIES", "long")

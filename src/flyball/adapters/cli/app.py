@@ -51,9 +51,9 @@ _COMMANDS = {
     "fork": "Go on from a run's first turns, in a run of its own, perhaps with another model.",
     "up": "Run a NATS server of this machine's own, with all workers for some agents.",
     "worker": "Carry the loops of some agents on, beside as many other workers as are wanted.",
-    "signal": "Say something to a loop on NATS: cancel, pause, resume, approve, reject, feedback or retry.",
-    "follow": "Watch a loop on NATS, live: its steps, and the words as they come.",
-    "trajectory": "Draw the steps of a loop on NATS; with --json, its trajectory as SemStreams has it.",
+    "signal": "Say something to a run: cancel, pause, resume, approve, reject, feedback or retry.",
+    "follow": "Watch a run, live: its steps, and the words as they come.",
+    "trajectory": "Draw the steps of a run; with --json, its trajectory as SemStreams has it.",
     "dead": "List what no worker could do anything with, and why; or give it to them again.",
     "doctor": "Look whether everything that flyball needs is there.",
 }

@@ -37,15 +37,32 @@ class Cluster:
     tls_key: Path | None = None
     """A file with that certificate's key."""
 
+    @property
+    def named(self) -> str | None:
+        """The servers that are named, by option or by variable."""
+        return self.nats or os.environ.get(NATS)
+
+    def running(self) -> NatsOptions | None:
+        """The server that `flyball up` runs here, as far as that is known."""
+        try:
+            return msgspec.json.decode(_note().read_bytes(), type=NatsOptions)
+        except (OSError, msgspec.DecodeError):
+            return None
+
     def options(self) -> NatsOptions:
         """Where the server is, and how to come in.
 
         Raises:
             UserError: none is named, and none runs here.
         """
-        named = self.nats or os.environ.get(NATS)
+        named = self.named
         if named is None:
-            return _running()
+            if (running := self.running()) is not None:
+                return running
+            raise UserError(
+                "no NATS server is named, and none runs here: start one with `flyball up`, or give --nats or "
+                f"${NATS}"
+            )
         return NatsOptions(
             tuple([one.strip() for one in named.split(",") if one.strip()]),
             credentials=_text(self.creds),
@@ -79,16 +96,6 @@ def announced(options: NatsOptions) -> Generator[None]:
         yield
     finally:
         note.unlink(missing_ok=True)
-
-
-def _running() -> NatsOptions:
-    try:
-        return msgspec.json.decode(_note().read_bytes(), type=NatsOptions)
-    except (OSError, msgspec.DecodeError):
-        raise UserError(
-            "no NATS server is named, and none runs here: start one with `flyball up`, or give --nats or "
-            f"${NATS}"
-        ) from None
 
 
 def _text(path: Path | None) -> str | None:

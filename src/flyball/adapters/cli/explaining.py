@@ -195,8 +195,15 @@ def _decisions(event: Event, state: State, answer: Message | None) -> list[str]:
         came = f"failed: {result.error}" if result.is_error else str(result.status)
         return [f"the tool {result.name}: {came}"]
     if isinstance(event, CallsJudged):
-        calls = () if answer is None else answer.tool_calls
-        return [_judged(verdict, calls[verdict.index].name) for verdict in event.verdicts]
+        if event.error is not None:
+            return [f"judging the calls ended the run: {event.error.code}: {event.error.message}"]
+        names = [] if answer is None else [call.name for call in answer.tool_calls]
+        asked = state.spec.tools if state.spec.judges else {}
+        return [
+            _judged(verdict, name, careful=name in asked and asked[name].approval)
+            for verdict in event.verdicts
+            for name in [names[verdict.index]]
+        ]
     if isinstance(event, SignalReceived):
         signal = event.signal
         by, text = (f" by {signal.by}" if signal.by else ""), (f": {signal.text}" if signal.text else "")
@@ -237,10 +244,14 @@ def _settled(event: TurnSettled) -> list[str]:
     return [*repairs, *[f"{_REFUSED}: {told}" for told in event.feedback]]
 
 
-def _judged(verdict: Verdict, name: str) -> str:
+def _judged(verdict: Verdict, name: str, *, careful: bool) -> str:
+    """What was decided about a call; `careful`: approval had a say in it, and not only the filters."""
+    who = f"the filter {verdict.by}" if verdict.by else "approval" if careful else "filters"
+    if verdict.args_json is not None:
+        return f"{who}: {name} was let through with other arguments: {verdict.args_json}"
     if verdict.allowed:
-        return f"approval: {name} was let through"
-    return f"approval: {name} was refused" + (f": {verdict.reason}" if verdict.reason else "")
+        return f"{who}: {name} was let through"
+    return f"{who}: {name} was refused" + (f": {verdict.reason}" if verdict.reason else "")
 
 
 def _verdict(state: State, last: _Open | None) -> str:

@@ -1,4 +1,4 @@
-"""`flyball follow` and `flyball trajectory`: a loop that workers carry on, live and afterwards."""
+"""`flyball follow` and `flyball trajectory`: a run wherever it is driven, live and afterwards."""
 
 from __future__ import annotations
 
@@ -10,94 +10,92 @@ from cyclopts import Parameter
 from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.screen import err, plain, write_json
-from flyball.core.errors import LoopNotFound
+from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.core.events import Event
-from flyball.inference.stream import TextDelta
+from flyball.inference.stream import Restart, TextDelta
 
 
 def follow(
-    loop_id: Annotated[str, Parameter(name="LOOP")],
+    run_id: Annotated[str, Parameter(name="RUN")],
     /,
     *,
     start: Annotated[int, Parameter(name="--from")] = 0,
     cluster: Cluster = CLUSTER,
-    debug: bool = False,
+    shared: Shared = SHARED,
 ) -> int:
-    """Watch a loop until it is over: its steps on stderr, the model's words on stdout as they come.
+    """Watch a run until it is over: its steps on stderr, the model's words on stdout as they come.
+
+    The run may be one on NATS, or one that another process drives: then its words come with each answer.
 
     Args:
-        loop_id: The loop's id. One that is not there yet is waited for.
+        run_id: The run: its id; of a run in this user's journal also the beginning of it, or last. On NATS
+            one that is not there yet is waited for.
         start: Leave out so many events at the beginning.
         cluster: The NATS server.
-        debug: Show the traceback of an error.
+        shared: Options of all commands.
     """
-    del debug
-    return run(_follow(loop_id, start, cluster))
+    return run(_follow(run_id, max(start, 0), cluster, shared))
 
 
 def trajectory(
-    loop_id: Annotated[str, Parameter(name="LOOP")],
+    run_id: Annotated[str, Parameter(name="RUN")],
     /,
     *,
     detail: Literal["summary", "full"] = "summary",
     cluster: Cluster = CLUSTER,
-    json: bool = False,
-    debug: bool = False,
+    shared: Shared = SHARED,
 ) -> int:
-    """Draw the steps of a loop.
+    """Draw the steps of a run.
 
     Args:
-        loop_id: The loop's id.
+        run_id: The run: its id; of a run in this user's journal also the beginning of it, or last.
         detail: With --json: summary, or full with each request's messages and calls.
         cluster: The NATS server.
-        json: Print the trajectory as one JSON document, with SemStreams' keys.
-        debug: Show the traceback of an error.
+        shared: Options of all commands. With --json it is one document, with SemStreams' keys.
     """
-    del debug
-    return run(_trajectory(loop_id, detail, cluster, as_json=json))
+    return run(_trajectory(run_id, detail, cluster, shared))
 
 
-async def _trajectory(
-    loop_id: str, detail: Literal["summary", "full"], cluster: Cluster, *, as_json: bool
-) -> int:
+async def _trajectory(name: str, detail: Literal["summary", "full"], cluster: Cluster, shared: Shared) -> int:
+    from flyball.adapters.cli.finding import found
     from flyball.adapters.cli.timeline import print_timeline
     from flyball.orchestrate.projections import trajectory as trajectory_of
-    from flyball.runtime.nats import NatsJournal
 
-    async with await NatsJournal.open(cluster.options()) as journal:
-        events = await journal.read(loop_id)
-    if not events:
-        raise LoopNotFound(f"there is no loop {loop_id!r}", loop_id=loop_id)
-    if as_json:
+    async with found(name, cluster, shared) as (runtime, loop_id, _):
+        events = await runtime.journal.read(loop_id)
+    if shared.json:
         write_json(trajectory_of(events, detail).write())
     else:
         print_timeline(events)
     return 0
 
 
-async def _follow(loop_id: str, start: int, cluster: Cluster) -> int:
-    from flyball.orchestrate.machine import fold
-    from flyball.runtime.nats import NatsRuntime
+async def _follow(name: str, start: int, cluster: Cluster, shared: Shared) -> int:
+    from flyball.adapters.cli.finding import found
+    from flyball.orchestrate.followed import Recorded
 
-    teller = _Teller(start)
-    async with await NatsRuntime.open(cluster.options()) as runtime, runtime.listen(loop_id) as following:
-        events = await runtime.journal.read(loop_id)
-        while True:
-            teller.tell(events)
-            if events and fold(events).at == "done":
-                return 0
-            for delta in await following.news(len(events)):
-                if isinstance(delta.event, TextDelta):
-                    teller.say(delta.event.text)
-            events += await runtime.journal.read(loop_id, len(events))
+    async with found(name, cluster, shared, coming=True) as (runtime, loop_id, _):
+        events = (await runtime.journal.read(loop_id))[:start]
+        teller = _Teller(events)
+        async for told in runtime.follow(loop_id, len(events)):
+            if isinstance(told, Recorded):
+                events.append(told.event)
+                teller.tell(events)
+            elif isinstance(told, TextDelta):
+                teller.say(told.text)
+            elif isinstance(told, Restart):
+                teller.take_back()
+    return 0
 
 
 class _Teller:
     """Tells each step once, and keeps it apart from the words that are being said."""
 
-    def __init__(self, start: int) -> None:
-        self._start = start
-        self._told = 0
+    def __init__(self, events: list[Event]) -> None:
+        """Nothing is told yet; what these events tell is not."""
+        from flyball.adapters.cli.timeline import steps_of
+
+        self._told = len(steps_of(events)) if events else 0
         self._midway = False
 
     def say(self, text: str) -> None:
@@ -106,21 +104,24 @@ class _Teller:
         sys.stdout.flush()
         self._midway = not text.endswith("\n")
 
+    def take_back(self) -> None:
+        """What was said of an answer is void: the model was called again, and says something else."""
+        self._end_line()
+        err().print("the model was called again: its last words are void", style="yellow")
+
+    def _end_line(self) -> None:
+        if self._midway:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+            self._midway = False
+
     def tell(self, events: list[Event]) -> None:
         """The steps that are new."""
         from flyball.adapters.cli.timeline import steps_of
 
-        if not events:
-            return
-        if self._start:
-            # What the first events tell is told already.
-            self._told, self._start = len(steps_of(events[: self._start])), 0
         began, steps = events[0].at, steps_of(events)
         for step in steps[self._told :]:
-            if self._midway:
-                sys.stdout.write("\n")
-                sys.stdout.flush()
-                self._midway = False
+            self._end_line()
             took = "" if step.took is None else f"  {step.took:.2f} s"
             tokens = f"  {step.tokens}" if step.tokens else ""
             line = f"+{step.at - began:.2f} s {step.mark} {step.what}  {step.about}{took}{tokens}"

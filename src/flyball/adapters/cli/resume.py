@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from flyball.adapters.cli.driven import DRIVEN, Driven
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
-from flyball.core.errors import UserError
+from flyball.core.errors import SignalRefused, UserError
 from flyball.core.signals import Signal, SignalType
 
 
@@ -53,8 +53,11 @@ async def _resume(name: str, verdict: Signal | None, driven: Driven, shared: Sha
     async with shared.recorded() as journal:
         loop_id = await find_run(journal, name)
         events, state = await load(journal, loop_id)
-        if verdict is not None and not await send_signal(journal, loop_id, verdict):
-            raise UserError(f"no tool call of run {name!r} waits for approval")
+        if verdict is not None:
+            try:
+                await send_signal(journal, loop_id, verdict)
+            except SignalRefused:
+                raise UserError(f"no tool call of run {name!r} waits for approval") from None
         if state.paused or state.pausing:
             await send_signal(journal, loop_id, Signal(SignalType.RESUME, by="cli"))
         if state.at == "done" and state.outcome is Outcome.SUCCESS:

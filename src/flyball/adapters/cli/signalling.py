@@ -1,4 +1,4 @@
-"""`flyball signal`: say something to a loop that workers carry on."""
+"""`flyball signal`: say something to a run, wherever it is driven."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from flyball.adapters.cli.cluster import CLUSTER, Cluster
+from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.running import run
-from flyball.adapters.cli.screen import out, write_json
-from flyball.core.errors import UserError
-from flyball.core.signals import Signal
+from flyball.adapters.cli.screen import err, out, write_json
+from flyball.adapters.cli.shared import SHARED, Shared
+from flyball.core.signals import Signal, SignalType
 
 
 def signal(
-    loop_id: Annotated[str, Parameter(name="LOOP")],
+    run_id: Annotated[str, Parameter(name="RUN")],
     kind: Annotated[str, Parameter(name="SIGNAL")],
     text: Annotated[str, Parameter(name="TEXT")] = "",
     /,
@@ -23,41 +24,34 @@ def signal(
     call: str | None = None,
     by: str | None = None,
     cluster: Cluster = CLUSTER,
-    json: bool = False,
-    debug: bool = False,
+    shared: Shared = SHARED,
 ) -> int:
-    """Say something to a loop; it is recorded when the command ends. Exit 2 where it does not fit now.
+    """Say something to a run; it is recorded when the command ends. Exit 8 where it does not fit now.
+
+    The run may be one on NATS, or one that another process drives: it is found where it is.
 
     Args:
-        loop_id: The loop's id.
+        run_id: The run: its id; of a run in this user's journal also the beginning of it, or last.
         kind: cancel, pause, resume, approve, reject, feedback or retry.
         text: The reason, or the feedback.
         call: The tool call that is meant, where several wait for approval.
         by: Who says it; the user of this machine unless it is said.
         cluster: The NATS server.
-        json: Print one JSON document on stdout.
-        debug: Show the traceback of an error.
+        shared: Options of all commands.
     """
-    del debug
     said = Signal(kind, by=by or getpass.getuser(), text=text, call_id=call)  # pyright: ignore[reportArgumentType]
-    return run(_signal(loop_id, said, cluster, as_json=json))
+    return run(_signal(run_id, said, cluster, shared))
 
 
-async def _signal(loop_id: str, said: Signal, cluster: Cluster, *, as_json: bool) -> int:
-    from flyball.orchestrate.lifecycle import stage_of
-    from flyball.orchestrate.recorded import load
-    from flyball.runtime.nats import NatsRuntime
+async def _signal(name: str, said: Signal, cluster: Cluster, shared: Shared) -> int:
+    from flyball.adapters.cli.finding import found
 
-    async with await NatsRuntime.open(cluster.options()) as runtime:
-        taken = await runtime.signal(loop_id, said)
-        _, state = await load(runtime.journal, loop_id)
-        stage = stage_of(state)
-    if not taken:
-        raise UserError(
-            f"{said.type} does not fit: loop {loop_id!r} is {stage}", loop_id=loop_id, stage=str(stage)
-        )
-    if as_json:
+    async with found(name, cluster, shared) as (runtime, loop_id, here):
+        stage = await runtime.signal(loop_id, said)
+    if shared.json:
         write_json({"loop": loop_id, "signal": str(said.type), "stage": str(stage)})
-    else:
-        out().print(f"{said.type}: loop {loop_id} is {stage}")
+        return 0
+    out().print(f"{said.type}: run {short(loop_id)} is {stage}")
+    if here and said.type is SignalType.RETRY:
+        err().print(f"to go on: flyball resume {short(loop_id)}")
     return 0

@@ -139,4 +139,4 @@ class _Home:
 
     def child_options(self) -> Mapping[str, Any]:
         """See `Home.child_options`."""
-        return {"driver": NatsRuntime(self._journal)}
+        return {"runtime": NatsRuntime(self._journal)}

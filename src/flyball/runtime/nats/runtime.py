@@ -1,7 +1,7 @@
-"""NatsRuntime: a Driver whose loops are carried on by workers, wherever these are.
+"""NatsRuntime: a Runtime whose loops are carried on by workers, wherever these are.
 
     async with await NatsRuntime.open(options) as runtime:
-        result = await agent.run("…", driver=runtime)
+        result = await agent.run("…", runtime=runtime)
 
 The caller asks for a loop, and then reads its journal. It may go away at any time, and come back.
 """
@@ -9,25 +9,36 @@ The caller asks for a loop, and then reads its journal. It may go away at any ti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+from typing_extensions import Unpack
 
 from flyball.core.clock import Clock
-from flyball.core.errors import DepsError, JournalUnreachable, UserError
-from flyball.core.events import Started
+from flyball.core.context import DepsT
+from flyball.core.errors import DepsError, JournalUnreachable
+from flyball.core.events import Stage, Started
 from flyball.core.ids import new_id
-from flyball.core.signals import Signal
+from flyball.core.messages import Content
+from flyball.core.signals import Signal, SignalType
+from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import check_same
 from flyball.orchestrate.elsewhere import Delta
+from flyball.orchestrate.followed import Recorded, told
+from flyball.orchestrate.hearing import Hearing
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import apply
-from flyball.orchestrate.recorded import load
+from flyball.orchestrate.options import RunOptions
+from flyball.orchestrate.recorded import load, until_done
+from flyball.orchestrate.result import OutputT, RunResult
+from flyball.orchestrate.runtime import check_kept, check_submitted, result_once_over
+from flyball.orchestrate.signalling import as_signal, stage_if_taken
 from flyball.orchestrate.state import State
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection, NatsOptions
@@ -76,7 +87,39 @@ class NatsRuntime:
     ) -> None:
         await self.aclose()
 
-    async def submit(self, started: Started) -> int:
+    # What users call
+
+    async def submit(
+        self,
+        agent: Agent[DepsT, OutputT],
+        prompt: Content | None = None,
+        **options: Unpack[RunOptions[DepsT]],
+    ) -> str:
+        """See `Runtime.submit`.
+
+        Raises:
+            DepsError: dependencies were passed: they do not travel, workers bind their own.
+            JournalUnreachable: no loop worker took it up. It is on the wire all the same.
+        """
+        check_submitted(options, self.journal)
+        bindings, started, _ = agent.begun(prompt, options)
+        self._check(bindings, None)
+        await self.begin(started)
+        return started.loop_id
+
+    async def follow(self, loop_id: str, after: int = 0) -> AsyncGenerator[Recorded | StreamEvent]:
+        """See `Runtime.follow`."""
+        async with self.listen(loop_id) as following, aclosing(told(following, loop_id, after)) as course:
+            async for one in course:
+                yield one
+
+    async def result(self, agent: Agent[Any, OutputT], loop_id: str) -> RunResult[OutputT]:
+        """See `Runtime.result`."""
+        return await result_once_over(agent, self.journal, loop_id, lambda one: until_done(self.journal, one))
+
+    # As a driver
+
+    async def begin(self, started: Started) -> int:
         """Ask for a loop; returns when it is recorded, with the number of its events then.
 
         Raises:
@@ -110,25 +153,18 @@ class NatsRuntime:
         """
         self._check(bindings, journal)
         del clock
-        await self.submit(started)
-        events, state = await load(self.journal, started.loop_id)
-        length = len(events)
-        while state.at != "done":
-            await self.journal.wait(started.loop_id, length)
-            for event in await self.journal.read(started.loop_id, length):
-                apply(state, event)
-                length += 1
-        return self.journal, state
+        await self.begin(started)
+        return self.journal, await until_done(self.journal, started.loop_id)
 
     @asynccontextmanager
-    async def follow(
+    async def join(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
     ) -> AsyncGenerator[NatsFollowing]:
-        """See `Driver.follow`."""
+        """See `Driver.join`."""
         self._check(bindings, journal)
         del clock
         async with self.listen(started.loop_id) as following:
-            following.length = await self.submit(started)
+            following.length = await self.begin(started)
             yield following
 
     @asynccontextmanager
@@ -144,14 +180,22 @@ class NatsRuntime:
             if not connection.closed:
                 await subscription.unsubscribe()
 
-    async def signal(self, loop_id: str, signal: Signal) -> bool:
-        """Say something to a loop; recorded when this returns. False if it does not fit now.
+    async def signal(
+        self,
+        loop_id: str,
+        signal: Signal | SignalType | str,
+        text: str = "",
+        call_id: str | None = None,
+        *,
+        by: str = "",
+    ) -> Stage:
+        """See `Runtime.signal`.
 
         Raises:
-            LoopNotFound: there is no such loop.
             JournalUnreachable: no loop worker took it. It is on the wire, and one that comes later does.
         """
-        await load(self.journal, loop_id)
+        signal = as_signal(signal, text, call_id, by)
+        events, state = await load(self.journal, loop_id)
         if not signal.id:
             signal = msgspec.structs.replace(signal, id=new_id())
         connection, answer = self.journal.connection, asyncio.get_running_loop().create_future()
@@ -167,12 +211,15 @@ class NatsRuntime:
             where, name = signal_subject(loop_id), f"{loop_id}/signal/{new_id()}"
             await self.bus.publish(where, data, name, loop_id=loop_id, more={REPLY: inbox})
             async with asyncio.timeout(connection.patience):
-                return await answer
+                taken = await answer
+            for event in await self.journal.read(loop_id, len(events)):
+                apply(state, event)
+            return stage_if_taken(state, None if taken else signal)
         except TimeoutError:
             # The answer passes by once: the journal knows, if it was lost.
             _, state = await load(self.journal, loop_id)
             if signal.id in state.signals:
-                return True
+                return stage_if_taken(state)
             raise JournalUnreachable(
                 f"no loop worker has taken the signal {signal.type} for loop {loop_id!r}: is one running?",
                 loop_id=loop_id,
@@ -189,45 +236,23 @@ class NatsRuntime:
     def _check(self, bindings: Bindings, journal: Journal | None) -> None:
         if bindings.deps is not None:
             raise DepsError("deps= does not travel to another process: bind them where the workers run")
-        if journal is not None and journal is not self.journal:
-            raise UserError("loops on NATS are kept there: leave journal= out")
+        check_kept(journal, self.journal)
 
 
-class NatsFollowing:
+class NatsFollowing(Hearing):
     """One loop, as somebody hears of it."""
 
     def __init__(self, runtime: NatsRuntime, loop_id: str) -> None:
-        self.journal: Journal = runtime.journal
-        self.length = 0
+        super().__init__(runtime.journal, loop_id)
         self._runtime = runtime
-        self._loop_id = loop_id
-        self._deltas: list[Delta] = []
-        self._filled = asyncio.Event()
 
     async def heard(self, message: Msg) -> None:
         """A piece came by, or somebody asks whether anybody listens."""
         if message.data:
-            self._deltas.append(msgspec.json.decode(message.data, type=Delta))
-            self._filled.set()
+            self.put(msgspec.json.decode(message.data, type=Delta))
         elif message.reply:
             await self._runtime.connection.publish(message.reply, b"yes")
 
-    async def news(self, length: int) -> Sequence[Delta]:
-        """See `Following.news`."""
-        grown = asyncio.ensure_future(self.journal.wait(self._loop_id, length))
-        filled = asyncio.ensure_future(self._filled.wait())
-        try:
-            await asyncio.wait([grown, filled], return_when=asyncio.FIRST_COMPLETED)
-            if grown.done():
-                grown.result()
-        finally:
-            for task in (grown, filled):
-                task.cancel()
-            await asyncio.gather(grown, filled, return_exceptions=True)
-        self._filled.clear()
-        deltas, self._deltas = self._deltas, []
-        return deltas
-
-    async def signal(self, signal: Signal) -> bool:
+    async def signal(self, signal: Signal) -> Stage:
         """See `Following.signal`."""
-        return await self._runtime.signal(self._loop_id, signal)
+        return await self._runtime.signal(self.loop_id, signal)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flyball.testing.conformance.engine import EngineConformance
     from flyball.testing.conformance.journal import JournalConformance
+    from flyball.testing.conformance.runtime import RuntimeConformance
 
-__all__ = ["EngineConformance", "JournalConformance"]
+__all__ = ["EngineConformance", "JournalConformance", "RuntimeConformance"]
 
-_HOMES = {"EngineConformance": "engine", "JournalConformance": "journal"}
+_HOMES = {"EngineConformance": "engine", "JournalConformance": "journal", "RuntimeConformance": "runtime"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -54,7 +54,9 @@ class ToolCallFilterResult(Struct, frozen=True):
 class ToolCallFilter(Protocol):
     """Decides about a loop's calls before they run: approves, rejects or changes them."""
 
-    def filter_tool_calls(self, loop_id: str, calls: Sequence[ToolCall]) -> ToolCallFilterResult:
+    def filter_tool_calls(
+        self, loop_id: str, calls: Sequence[ToolCall]
+    ) -> ToolCallFilterResult | Awaitable[ToolCallFilterResult]:
         """What may run, and what may not, and why."""
         ...
 

@@ -31,7 +31,8 @@ from flyball.orchestrate.commands import Command, InferCommand, Report, execute_
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.keeping import Keeper
 from flyball.orchestrate.machine import fold, owed, take
-from flyball.orchestrate.recorded import load, send_signal, signal_event
+from flyball.orchestrate.recorded import load, offer_signal
+from flyball.orchestrate.signalling import signal_event
 from flyball.orchestrate.state import State
 from flyball.orchestrate.task_loops import loop_of_task, task_started
 from flyball.runtime.nats import subjects
@@ -253,7 +254,7 @@ class LoopWorker:
 
     async def _cancel(self, loop_id: str, signal: Signal) -> bool:
         """Cancel a child, and have somebody go on with it; see `flyball.orchestrate.children.Cancel`."""
-        taken = await send_signal(self._journal, loop_id, signal, SYSTEM_CLOCK)
+        taken = await offer_signal(self._journal, loop_id, signal, SYSTEM_CLOCK)
         # Also if it was told before: whoever did may not have lived to say it to its worker.
         data, where = write_signal(loop_id, signal, SYSTEM_CLOCK.now()), subjects.signal_subject(loop_id)
         await self._bus.publish(where, data, f"{loop_id}/{signal.id}", loop_id=loop_id)

@@ -1,0 +1,296 @@
+"""LocalRuntime: loops that tasks of this process carry on, over any journal.
+
+They end with the process; what they recorded does not, if the journal outlives it: a loop that is submitted
+again by its id goes on where it stopped. Signals, and who follows, reach a loop through the journal, so over
+SQLite they may come from another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from typing_extensions import Unpack
+
+from flyball.core.clock import Clock
+from flyball.core.context import DepsT
+from flyball.core.effects import Effect, Infer
+from flyball.core.errors import LoopTakenOver
+from flyball.core.events import Event, Outcome, Reopened, Stage, Started
+from flyball.core.ids import new_id
+from flyball.core.messages import Content
+from flyball.core.signals import Signal, SignalType
+from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.clock import SYSTEM_CLOCK
+from flyball.orchestrate.driver import Drive, check_same
+from flyball.orchestrate.edited import has_edited
+from flyball.orchestrate.editing import editor_loop
+from flyball.orchestrate.elsewhere import Delta
+from flyball.orchestrate.followed import Recorded, told
+from flyball.orchestrate.hearing import Hearing, raise_failure
+from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.model_call import infer_in_pieces
+from flyball.orchestrate.options import RunOptions
+from flyball.orchestrate.recorded import send_signal, until_done
+from flyball.orchestrate.requests import request_of
+from flyball.orchestrate.result import OutputT, RunResult
+from flyball.orchestrate.runtime import check_kept, check_submitted, result_once_over
+from flyball.orchestrate.signalling import as_signal
+from flyball.orchestrate.state import State
+
+
+class LocalRuntime:
+    """Carries loops on in this process. See `Runtime`.
+
+    Args:
+        journal: where they are recorded; in memory without it. Whoever made it closes it.
+    """
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self._journal = MemoryJournal() if journal is None else journal
+        self._carried: dict[str, _Carried] = {}
+        """The loops that were begun here and have not ended well: one that failed may be tried again."""
+        self._beginning: dict[str, asyncio.Event] = {}
+        self._hearing: dict[str, list[Hearing]] = {}
+
+    @property
+    def journal(self) -> Journal:
+        """Where its loops are recorded."""
+        return self._journal
+
+    # What users call
+
+    async def submit(
+        self,
+        agent: Agent[DepsT, OutputT],
+        prompt: Content | None = None,
+        **options: Unpack[RunOptions[DepsT]],
+    ) -> str:
+        """See `Runtime.submit`."""
+        check_submitted(options, self._journal)
+        bindings, started, clock = agent.begun(prompt, options)
+        await self._begin(bindings, started, clock)
+        return started.loop_id
+
+    async def follow(self, loop_id: str, after: int = 0) -> AsyncGenerator[Recorded | StreamEvent]:
+        """See `Runtime.follow`."""
+        with self._listening(loop_id) as following:
+            async with aclosing(told(following, loop_id, after)) as course:
+                async for one in course:
+                    yield one
+
+    async def result(self, agent: Agent[Any, OutputT], loop_id: str) -> RunResult[OutputT]:
+        """See `Runtime.result`."""
+        return await result_once_over(agent, self._journal, loop_id, self._ended)
+
+    async def signal(
+        self,
+        loop_id: str,
+        signal: Signal | SignalType | str,
+        text: str = "",
+        call_id: str | None = None,
+        *,
+        by: str = "",
+    ) -> Stage:
+        """See `Runtime.signal`. A retried loop goes on if it was begun here, else once it is submitted."""
+        said, carried = as_signal(signal, text, call_id, by), self._carried.get(loop_id)
+        clock = SYSTEM_CLOCK if carried is None else carried.clock
+        stage = await send_signal(self._journal, loop_id, said, clock)
+        if said.type is SignalType.RETRY and carried is not None:
+            await self._go_on(loop_id)
+        return stage
+
+    async def aclose(self) -> None:
+        """Stop driving. The loops stay as they are recorded."""
+        tasks = [carried.task for carried in self._carried.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # As a driver
+
+    async def run(
+        self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
+    ) -> tuple[Journal, State]:
+        """See `Driver.run`. It waits until the loop is over, however long people take to approve."""
+        check_kept(journal, self._journal)
+        await self._begin(bindings, started, clock)
+        return self._journal, await self._ended(started.loop_id)
+
+    @asynccontextmanager
+    async def join(
+        self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
+    ) -> AsyncGenerator[LocalFollowing]:
+        """See `Driver.join`."""
+        check_kept(journal, self._journal)
+        with self._listening(started.loop_id) as following:
+            following.length = await self._begin(bindings, started, clock)
+            yield following
+
+    # Driving
+
+    async def _begin(self, bindings: Bindings, started: Started, clock: Clock) -> int:
+        """Begin a loop, or go on with it, or join the task that drives it here; how many events it has."""
+        loop_id, above = started.loop_id, self._carried.get(started.parent_loop_id)
+        if above is not None and loop_id == editor_loop(started.parent_loop_id):
+            await asyncio.wait([above.task])  # which has the editor driven, when it has ended
+        async with self._alone(loop_id):
+            carried = self._carried.get(loop_id)
+            if carried is not None and not carried.task.done():
+                events = await self._journal.read(loop_id)
+                check_same(events, started)
+                return len(events)
+            drive = await _HeardDrive.begin(bindings, self._journal, started, clock)
+            return self._carry(drive, bindings, clock)
+
+    async def _go_on(self, loop_id: str) -> None:
+        """Drive on a loop that was opened again, if nobody does yet."""
+        async with self._alone(loop_id):
+            carried = self._carried.get(loop_id)
+            if carried is None or not isinstance((await self._journal.read(loop_id))[-1], Reopened):
+                return
+            await asyncio.wait([carried.task])  # it has recorded the end, and is about to see that
+            drive = await _HeardDrive.take_over(carried.bindings, self._journal, loop_id, carried.clock)
+            self._carry(drive, carried.bindings, carried.clock)
+
+    @asynccontextmanager
+    async def _alone(self, loop_id: str) -> AsyncGenerator[None]:
+        """A block for one at a time: who begins a loop twice at once would drive it twice."""
+        while (other := self._beginning.get(loop_id)) is not None:
+            await other.wait()
+        self._beginning[loop_id] = begun = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._beginning[loop_id]
+            begun.set()
+
+    def _carry(self, drive: Drive, bindings: Bindings, clock: Clock) -> int:
+        """Drive a loop in a task of its own; how many events it has as it begins."""
+        assert isinstance(drive, _HeardDrive)
+        length, loop_id = drive.length, drive.loop_id
+        if not drive.done:
+            drive.hearers = lambda: self._hearing.get(loop_id, ())
+            task = asyncio.create_task(self._driven(drive))
+            task.add_done_callback(_looked_at)
+            self._carried[loop_id] = _Carried(bindings, clock, task)
+        return length
+
+    async def _driven(self, drive: Drive) -> None:
+        try:
+            await drive.run()
+        finally:
+            drive.close()
+        if drive.state.outcome is Outcome.SUCCESS:
+            if has_edited(drive.state):
+                editor = await drive.begin_editor()
+                self._carry(editor, editor.bindings, drive.clock)
+            self._carried.pop(drive.loop_id, None)
+
+    def driving(self, loop_id: str) -> asyncio.Task[None] | None:
+        """The task that drives a loop, unless it ended well or somebody else drives the loop now."""
+        carried = self._carried.get(loop_id)
+        if carried is None:
+            return None
+        task = carried.task
+        ended = task.done() and not task.cancelled()
+        well = ended and (task.exception() is None or isinstance(task.exception(), LoopTakenOver))
+        return None if well else task
+
+    async def _ended(self, loop_id: str) -> State:
+        """The state of a loop once it is over."""
+        ending = asyncio.ensure_future(until_done(self._journal, loop_id))
+        try:
+            while not ending.done():
+                driving = self.driving(loop_id)
+                await asyncio.wait(
+                    [ending] if driving is None else [ending, driving], return_when=asyncio.FIRST_COMPLETED
+                )
+                if not ending.done() and driving is not None and self.driving(loop_id) is driving:
+                    raise_failure(driving, loop_id)
+            return ending.result()
+        finally:
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
+
+    @contextmanager
+    def _listening(self, loop_id: str) -> Generator[LocalFollowing]:
+        following = LocalFollowing(self, loop_id)
+        hearing = self._hearing.setdefault(loop_id, [])
+        hearing.append(following)
+        try:
+            yield following
+        finally:
+            hearing.remove(following)
+            if not hearing:
+                del self._hearing[loop_id]
+
+
+class LocalFollowing(Hearing):
+    """One loop, as somebody hears of it."""
+
+    def __init__(self, runtime: LocalRuntime, loop_id: str) -> None:
+        super().__init__(runtime.journal, loop_id)
+        self._runtime = runtime
+
+    def driving(self) -> asyncio.Task[Any] | None:
+        """See `Hearing.driving`."""
+        return self._runtime.driving(self.loop_id)
+
+    async def signal(self, signal: Signal) -> Stage:
+        """See `Following.signal`."""
+        return await self._runtime.signal(self.loop_id, signal)
+
+
+class _Carried:
+    """A loop that is driven here."""
+
+    __slots__ = ("bindings", "clock", "task")
+
+    def __init__(self, bindings: Bindings, clock: Clock, task: asyncio.Task[None]) -> None:
+        self.bindings = bindings
+        self.clock = clock
+        self.task = task
+
+
+class _HeardDrive(Drive):
+    """A drive whose model calls are made in pieces while somebody hears of them."""
+
+    hearers: Callable[[], Sequence[Hearing]] = staticmethod(lambda: ())
+
+    def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
+        """Carry out one effect."""
+        return self._infer(effect) if type(effect) is Infer and self.hearers() else super().perform(effect)
+
+    async def _infer(self, effect: Infer) -> Event | None:
+        call, number, turn = new_id(), 0, self.state.turn
+        request = request_of(self.state, effect, self.parts)
+        calling = infer_in_pieces(self.bindings.engine, request, turn, self.clock.now)
+        async with aclosing(calling) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Event):
+                    return piece
+                delta = Delta(effect.id, turn, call, number, piece)
+                for hearing in self.hearers():
+                    hearing.put(delta)
+                number += 1
+        return None
+
+
+def _looked_at(task: asyncio.Task[None]) -> None:
+    """A failure is raised where somebody waits for the loop; that nobody does is no reason to complain."""
+    if not task.cancelled():
+        task.exception()

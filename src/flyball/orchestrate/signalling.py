@@ -1,0 +1,64 @@
+"""Signals to a loop: as events, which of them fit where it stands, and the error where one does not."""
+
+from __future__ import annotations
+
+from flyball.core.errors import SignalRefused
+from flyball.core.events import Reopened, SignalReceived, Stage
+from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.machine import accepts
+from flyball.orchestrate.state import State
+
+
+def as_signal(
+    signal: Signal | SignalType | str, text: str = "", call_id: str | None = None, by: str = ""
+) -> Signal:
+    """A signal that was given whole, or by its word; what else is given here is for the latter.
+
+    Raises:
+        UserError: there is no such signal.
+    """
+    if isinstance(signal, Signal):
+        return signal
+    return Signal(signal, text=text, call_id=call_id, by=by)  # pyright: ignore[reportArgumentType] - it looks
+
+
+def signal_event(signal: Signal, at: float) -> SignalReceived | Reopened:
+    """The event of a signal."""
+    if signal.type is SignalType.RETRY:
+        return Reopened(at, signal.by, signal.id)
+    return SignalReceived(at, signal)
+
+
+def fitting(state: State) -> tuple[SignalType, ...]:
+    """Which signals fit where a loop stands, to whatever call they are, if they say something."""
+    return tuple([kind for kind in SignalType if accepts(state, signal_event(Signal(kind, text="…"), 0.0))])
+
+
+def stage_if_taken(state: State, signal: Signal | None = None) -> Stage:
+    """The stage that a loop is in. `signal` is one that did not fit: it must have been taken before.
+
+    Raises:
+        SignalRefused: it was not.
+    """
+    from flyball.orchestrate.lifecycle import stage_of
+
+    stage = stage_of(state)
+    if signal is None or (signal.id and signal.id in state.signals):
+        return stage
+    fits = fitting(state)
+    raise SignalRefused(
+        f"loop {state.loop_id!r} is {stage} and takes no {signal.type}: {_why(state, signal, fits)}",
+        loop_id=state.loop_id,
+        signal=str(signal.type),
+        stage=str(stage),
+        fits=[str(kind) for kind in fits],
+    )
+
+
+def _why(state: State, signal: Signal, fits: tuple[SignalType, ...]) -> str:
+    if signal.type not in fits:
+        return f"what fits now is {', '.join(fits)}" if fits else "nothing fits any more"
+    if signal.type is SignalType.FEEDBACK:
+        return "it has no text, and says nothing"
+    waiting = ", ".join([state.calls[index].id for index in state.awaiting])
+    return f"no call {signal.call_id!r} waits for that, but {waiting}"

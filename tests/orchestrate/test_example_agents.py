@@ -1,0 +1,43 @@
+"""The agents of `examples/` come to the same end wherever they are driven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flyball import LocalRuntime, MemoryJournal, SQLiteJournal
+from flyball.testing import ROUGH, SplitDriver
+from tests.orchestrate.example_agents import EXAMPLE_RUNS, FOLDER, ExampleRun
+from tests.orchestrate.where import Where
+
+
+def test_no_example_is_left_out() -> None:
+    assert {run.name for run in EXAMPLE_RUNS} == {file.stem for file in FOLDER.glob("*.py")}
+
+
+@pytest.mark.parametrize("run", EXAMPLE_RUNS, ids=repr)
+async def test_in_process_on_a_runtime_and_split_apart(run: ExampleRun, tmp_path: Path) -> None:
+    agent, hotel = run.agent(), tmp_path / "hotel"
+    memory = MemoryJournal()
+    options: dict[str, Any] = {"loop_id": "one", "deps": run.deps_in(hotel)}
+    here = await run.ended(agent.run(run.prompt, journal=memory, **options), memory)
+    assert here[0] == run.output
+    async with SQLiteJournal(tmp_path / "runs.db") as journal, LocalRuntime(journal) as runtime:
+        options["deps"] = run.deps_in(hotel)
+        running = agent.run(run.prompt, runtime=runtime, **options)
+        assert await run.ended(running, journal, runtime) == here
+    driver = SplitDriver(deps=run.deps_in(hotel))
+    where = Where("calm", driver.journal, driver)
+    assert await run.ended(where.run(agent, run.prompt, "one"), driver.journal) == here
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("run", EXAMPLE_RUNS, ids=repr)
+async def test_where_everything_goes_wrong(run: ExampleRun, seed: int, tmp_path: Path) -> None:
+    """Tools that remember may have run twice and say so; what comes of it is the same all the same."""
+    driver = SplitDriver(seed, ROUGH, deps=run.deps_in(tmp_path / "hotel"))
+    where = Where("rough", driver.journal, driver)
+    split = await run.ended(where.run(run.agent(), run.prompt, "one"), driver.journal)
+    assert split[0] == run.output
