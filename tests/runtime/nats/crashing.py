@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -34,6 +34,8 @@ HOLD = 1.0
 """Seconds after which the work of the dead is given to others."""
 _LAYOUT = Layout(partitions=1)
 _PATIENCE = 60
+Who: TypeAlias = Literal["caller", "loop", "model", "tools"]
+"""Those who take part in a loop, each on a connection of its own."""
 Moment: TypeAlias = Literal["before", "after"]
 
 
@@ -184,17 +186,27 @@ class Story:
         ]
 
 
-async def lived(options: NatsOptions, reference: Reference, doom: Doom | None, loop_id: str) -> Story:
+async def lived(
+    options: NatsOptions,
+    reference: Reference,
+    doom: Doom | None,
+    loop_id: str,
+    lines: Mapping[Who, NatsOptions] | None = None,
+) -> Story:
     """Have a loop carried on by three crews, one of which may die; another takes its place at once.
 
-    It ends when the loop is over and no message is left for any worker.
+    `lines` are for those who do not go to the server directly. It ends when the loop is over and no message
+    is left for any worker.
     """
-    world = World()
-    async with asyncio.timeout(_PATIENCE), await NatsRuntime.open(options, _LAYOUT) as runtime:
-        crews: dict[Kind, _Crews] = {kind: _Crews(options, kind, reference, world, doom) for kind in ALL}
+    world, by = World(), lines or {}
+    opened = await NatsRuntime.open(by.get("caller", options), _LAYOUT)
+    async with asyncio.timeout(_PATIENCE), opened as runtime:
+        crews: dict[Kind, _Crews] = {
+            kind: _Crews(by.get(kind, options), kind, reference, world, doom) for kind in ALL
+        }
         async with asyncio.TaskGroup() as tasks:
             for one in crews.values():
-                tasks.create_task(one.serve(tasks))
+                tasks.create_task(one.serve())
                 await one.ready.wait()
             try:
                 end = await reference.drive(reference.agent(Life(), World()), runtime, loop_id)
@@ -221,6 +233,7 @@ class _Crews:
         self._reference = reference
         self._world = world
         self._stopped = False
+        self._burials: list[asyncio.Task[None]] = []
 
     def stop(self) -> None:
         """Let nobody come after the one who lives now."""
@@ -228,7 +241,7 @@ class _Crews:
         self._stopped = True
         self.lives[-1].over.set()
 
-    async def serve(self, tasks: asyncio.TaskGroup) -> None:
+    async def serve(self) -> None:
         """Have the next one come when one has died."""
         while not self._stopped:
             life = self.lives[-1]
@@ -241,18 +254,19 @@ class _Crews:
                 await life.over.wait()
             finally:
                 # It may try to say that it goes, as no process does that is killed: nobody hears it.
-                tasks.create_task(crew.__aexit__(None, None, None))
+                self._burials.append(asyncio.create_task(crew.__aexit__(None, None, None)))
                 await asyncio.sleep(0)
                 await journal.aclose()
             if not self._stopped:
                 self.lives.append(Life())
+        await asyncio.gather(*self._burials)
 
 
 async def _all_done(runtime: NatsRuntime) -> None:
     """Wait until no message is left for any worker, nor is being worked on."""
-    js = runtime.connection.js
+    connection = runtime.connection
     while True:
-        infos = await js.consumers_info(AGENT)
+        infos = await connection.patiently(lambda: connection.js.consumers_info(AGENT))
         if not any(info.num_pending or info.num_ack_pending for info in infos):
             return
         await asyncio.sleep(0.05)

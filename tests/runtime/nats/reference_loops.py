@@ -84,6 +84,25 @@ class SideBySide:
         return (await agent.run("go", driver=runtime, loop_id=loop_id)).output
 
 
+class Walk:
+    """Three turns, each with two calls side by side; all may run again."""
+
+    def agent(self, life: Life, world: World) -> Agent[Any, str]:
+        @tool
+        async def step(n: int) -> str:
+            async with life.effect("step"):
+                world.done[f"step {n}"] += 1
+                return f"step {n} taken"
+
+        turns = [
+            [call("step", {"n": n}, id=f"call_{n}") for n in (2 * turn, 2 * turn + 1)] for turn in range(3)
+        ]
+        return Agent(MortalModel(life, world, *turns, "I am there."), tools=[step], name="walker")
+
+    async def drive(self, agent: Agent[Any, Any], runtime: NatsRuntime, loop_id: str) -> Any:
+        return (await agent.run("walk", driver=runtime, loop_id=loop_id)).output
+
+
 class Approved:
     """A call that waits for a signal, and a deadline that is far: it is given, and the tool runs."""
 
