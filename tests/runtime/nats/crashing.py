@@ -212,7 +212,7 @@ async def lived(
                 end = await reference.drive(reference.agent(Life(), World()), runtime, loop_id)
             except* FlyballError as errors:
                 end = [error.code for error in errors.exceptions if isinstance(error, FlyballError)]
-            await _all_done(runtime)
+            await nothing_left(runtime)
             for one in crews.values():
                 one.stop()
         events, dead = await runtime.journal.read(loop_id), await runtime.bus.dead()
@@ -262,7 +262,7 @@ class _Crews:
         await asyncio.gather(*self._burials)
 
 
-async def _all_done(runtime: NatsRuntime) -> None:
+async def nothing_left(runtime: NatsRuntime) -> None:
     """Wait until no message is left for any worker, nor is being worked on."""
     connection = runtime.connection
     while True:
