@@ -1,8 +1,9 @@
 """Workers that die at a moment of their work that a test chooses, as a process does that is killed.
 
-    Life      one crew's: numbers what the crew does, and ends it before or after a point
+    Life      one crew's: counts what the crew does, and ends it before or after a point
     Doom      which crew dies, and where
     Story     what became of a loop whose crews lived and died
+    lived     has a loop carried on by crews, apart or together, one of which may die
 
 A point is what others can see of a crew: everything it publishes (journal entries, commands, reports, claims,
 timers, acknowledgements) and every effect (model calls, tool calls, the agent's own functions). Wishes for
@@ -16,8 +17,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+import msgspec
 from nats.errors import ConnectionClosedError
 
 from flyball import Agent
@@ -28,22 +31,32 @@ from flyball.runtime.nats import Crew, Layout, NatsJournal, NatsOptions, NatsRun
 from flyball.runtime.nats.bus import AGENT
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.crew import ALL, Kind
+from flyball.runtime.nats.dead import dead_letters
+from flyball.runtime.nats.fetching import after, header
+from flyball.runtime.nats.naming import journal_stream
+from flyball.runtime.nats.workers.projector import LOOPS
 from tests.orchestrate.models import Script
 
 HOLD = 1.0
 """Seconds after which the work of the dead is given to others."""
 _LAYOUT = Layout(partitions=1)
 _PATIENCE = 60
-Who: TypeAlias = Literal["caller", "loop", "model", "tools"]
-"""Those who take part in a loop, each on a connection of its own."""
 Moment: TypeAlias = Literal["before", "after"]
+MOMENTS: tuple[Moment, ...] = ("before", "after")
+Crews: TypeAlias = Mapping[str, tuple[Kind, ...]]
+"""Crews by name, and what each serves."""
+APART: Crews = {"loop": ("loop",), "model": ("model",), "tools": ("tools",)}
+TOGETHER: Crews = {"all": ALL}
+"""One process for all: what it can do for its own loops does not go over the wire."""
+_ANNOUNCED = ("created", "complete", "failed", "cancelled")
 
 
 class Doom(NamedTuple):
-    """The crew of this kind dies before or after its point of this number, counted from 1."""
+    """A crew dies before or after it does a thing, the first time that it does it or a later one."""
 
-    victim: Kind
-    number: int
+    victim: str
+    what: str
+    time: int
     moment: Moment
 
 
@@ -62,6 +75,7 @@ class Life:
         self.dead = False
         """Whether it has ended as it was to."""
         self._flush: Callable[[], Awaitable[None]] | None = None
+        self._times: Counter[str] = Counter()
         self.points: list[Point] = []
         """What it did, up to its end."""
         self.over = asyncio.Event()
@@ -75,11 +89,11 @@ class Life:
             ConnectionClosedError: it is not done, or nobody here learns that it was.
         """
         self._check()
-        self.points.append(Point(what, data))
-        moment = self._doom.moment if self._doom and self._doom.number == len(self.points) else None
+        self._times[what] += 1
+        moment = self._doom.moment if self._doom and self._doom[1:3] == (what, self._times[what]) else None
         if moment == "before":
-            self.points.pop()
             await self._end()
+        self.points.append(Point(what, data))
         yield
         if moment == "after":
             await self._end()
@@ -113,7 +127,7 @@ class Life:
                     await say(subject, payload, reply=reply, headers=headers)
 
         client.publish = publish
-        self._flush = connection.flush
+        self._flush = client.flush
 
     def _check(self) -> None:
         if self.dead:
@@ -132,7 +146,9 @@ def _named(subject: str, payload: bytes) -> str:
     if subject.startswith("$JS.ACK."):
         return f"{payload[:5].decode().strip()} {subject.split('.')[3]}"
     words = subject.split(".")
-    return ".".join(words[:2] if words[0] != "fly" else [*words[:2], words[-1] if words[1] == "j" else "*"])
+    if words[0] == "_INBOX":
+        return "a reply"
+    return ".".join([*words[:2], words[-1]] if words[:2] == ["fly", "j"] else words[:2])
 
 
 class World:
@@ -167,22 +183,26 @@ class Story:
     end: Any
     events: list[Event]
     world: World
-    lives: dict[Kind, list[Life]] = field(repr=False)
+    lives: dict[str, list[Life]] = field(repr=False)
     dead: list[Any]
     """What was put aside."""
+    announced: list[str]
+    """What others were told of it, in order."""
+    stage: str
+    """Where it is, as it is written down for others to look at."""
 
-    def first(self, kind: Kind) -> Life:
-        """The first crew of a kind."""
-        return self.lives[kind][0]
+    def first(self, crew: str) -> Life:
+        """The first crew of a name."""
+        return self.lives[crew][0]
 
     def dooms(self) -> list[Doom]:
         """All ends that its first crews could have had."""
-        moments: tuple[Moment, Moment] = ("before", "after")
         return [
-            Doom(kind, number, moment)
-            for kind in ALL
-            for number in range(1, len(self.first(kind).points) + 1)
-            for moment in moments
+            Doom(crew, what, time, moment)
+            for crew in self.lives
+            for what, times in Counter(point.what for point in self.first(crew).points).items()
+            for time in range(1, times + 1)
+            for moment in MOMENTS
         ]
 
 
@@ -191,21 +211,23 @@ async def lived(
     reference: Reference,
     doom: Doom | None,
     loop_id: str,
-    lines: Mapping[Who, NatsOptions] | None = None,
+    *,
+    crews: Crews = APART,
+    lines: Mapping[str, NatsOptions] | None = None,
 ) -> Story:
-    """Have a loop carried on by three crews, one of which may die; another takes its place at once.
+    """Have a loop carried on by crews, one of which may die; another takes its place at once.
 
-    `lines` are for those who do not go to the server directly. It ends when the loop is over and no message
-    is left for any worker.
+    `lines` are for those who do not go to the server directly: crews, or the `caller`. It ends when the loop
+    is over and no message is left for any worker.
     """
     world, by = World(), lines or {}
     opened = await NatsRuntime.open(by.get("caller", options), _LAYOUT)
     async with asyncio.timeout(_PATIENCE), opened as runtime:
-        crews: dict[Kind, _Crews] = {
-            kind: _Crews(by.get(kind, options), kind, reference, world, doom) for kind in ALL
-        }
+        serving: dict[str, _Crews] = {}
         async with asyncio.TaskGroup() as tasks:
-            for one in crews.values():
+            for name, kinds in crews.items():
+                first = Life(doom if doom is not None and doom.victim == name else None)
+                one = serving[name] = _Crews(by.get(name, options), kinds, reference, world, first)
                 tasks.create_task(one.serve())
                 await one.ready.wait()
             try:
@@ -213,23 +235,32 @@ async def lived(
             except* FlyballError as errors:
                 end = [error.code for error in errors.exceptions if isinstance(error, FlyballError)]
             await nothing_left(runtime)
-            for one in crews.values():
+            for one in serving.values():
                 one.stop()
-        events, dead = await runtime.journal.read(loop_id), await runtime.bus.dead()
-    lives: dict[Kind, list[Life]] = {kind: one.lives for kind, one in crews.items()}
-    return Story(end, events, world, lives, dead)
+        events, dead = await runtime.journal.read(loop_id), await dead_letters(runtime.bus)
+        announced = await after(runtime.connection, AGENT, f"agent.*.{loop_id}")
+        entry: Any = await (await runtime.connection.js.key_value(LOOPS)).get(loop_id)
+    return Story(
+        end,
+        events,
+        world,
+        {name: one.lives for name, one in serving.items()},
+        dead,
+        [word for one in announced if (word := header(one, "Nats-Subject").split(".")[1]) in _ANNOUNCED],
+        msgspec.json.decode(entry.value)["state"],
+    )
 
 
 class _Crews:
-    """The crews of one kind, one after the other, each on a connection of its own."""
+    """The crews of one name, one after the other, each on a connection of its own."""
 
     def __init__(
-        self, options: NatsOptions, kind: Kind, reference: Reference, world: World, doom: Doom | None
+        self, options: NatsOptions, kinds: tuple[Kind, ...], reference: Reference, world: World, first: Life
     ) -> None:
-        self.lives = [Life(doom if doom is not None and doom.victim == kind else None)]
+        self.lives = [first]
         self.ready = asyncio.Event()
         self._options = options
-        self._kind: Kind = kind
+        self._kinds = kinds
         self._reference = reference
         self._world = world
         self._stopped = False
@@ -247,7 +278,7 @@ class _Crews:
             life = self.lives[-1]
             agent = self._reference.agent(life, self._world)
             journal = await NatsJournal.open(self._options, _LAYOUT)
-            crew = await Crew(journal, [agent], [self._kind], hold=HOLD).__aenter__()
+            crew = await Crew(journal, [agent], self._kinds, hold=HOLD).__aenter__()
             life.lead(journal.connection)
             self.ready.set()
             try:
@@ -265,8 +296,10 @@ class _Crews:
 async def nothing_left(runtime: NatsRuntime) -> None:
     """Wait until no message is left for any worker, nor is being worked on."""
     connection = runtime.connection
-    while True:
-        infos = await connection.patiently(lambda: connection.js.consumers_info(AGENT))
-        if not any(info.num_pending or info.num_ack_pending for info in infos):
-            return
-        await asyncio.sleep(0.05)
+    streams = [AGENT, *map(journal_stream, range(runtime.journal.partitions))]
+    while streams:
+        infos = await connection.patiently(partial(connection.js.consumers_info, streams[-1]))
+        if any(info.num_pending or info.num_ack_pending for info in infos):
+            await asyncio.sleep(0.05)
+        else:
+            streams.pop()

@@ -16,11 +16,6 @@ from flyball.runtime.nats.connection import connect
 from flyball.runtime.nats.deliveries import Delivery, Post, Postman
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=TimeoutError,
-    reason="nats-py stops reading when a PONG comes for a flush that nobody waits for any more",
-)
 async def test_who_gives_up_waiting_for_the_server_does_not_make_the_line_deaf(nats: NatsOptions) -> None:
     connection = await connect(nats)
     try:

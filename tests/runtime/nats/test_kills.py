@@ -17,11 +17,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from flyball.core.errors import WorkPutAside
 from flyball.core.events import Event, ToolReturned
 from flyball.core.messages import ResultKind
 from flyball.orchestrate.projections import normal_form
 from flyball.runtime.nats import EmbeddedServer, NatsOptions, NatsRuntime
 from flyball.runtime.nats.crew import ALL
+from flyball.runtime.nats.dead import dead_letters, requeue
 from tests.runtime.nats.worker_child import make_agent, make_bomber
 
 LOOPS = 6
@@ -184,7 +186,7 @@ async def test_what_ends_every_worker_is_put_aside_and_others_go_on(tmp_path: Pa
             doomed = asyncio.create_task(bomber.run("go", driver=runtime, loop_id="bomb"))
             walks = [asyncio.create_task(walker.run("walk", driver=runtime)) for _ in range(3)]
             async with asyncio.timeout(60):
-                while not (aside := await runtime.bus.dead()):
+                while not (aside := await dead_letters(runtime.bus)):
                     made["tools"].restart_if_dead()
                     await asyncio.sleep(0.02)
             ((number, dead),) = aside
@@ -194,11 +196,12 @@ async def test_what_ends_every_worker_is_put_aside_and_others_go_on(tmp_path: Pa
             assert {walk.output for walk in await asyncio.wait_for(asyncio.gather(*walks), 60)} == {
                 "all done"
             }
+            # Who asked is told that it was put aside: whoever asks again is told how it ends.
+            with pytest.raises(WorkPutAside, match="none of them lived to answer"):
+                await asyncio.wait_for(doomed, 30)
             hold.unlink()
-            await runtime.bus.requeue(number, dead)
-            assert not await runtime.bus.dead()
-            # Who asked may have been told that it was put aside: whoever asks again is told how it ends.
-            await asyncio.wait([doomed], timeout=30)
+            await requeue(runtime.bus, number, dead)
+            assert not await dead_letters(runtime.bus)
             again = await asyncio.wait_for(bomber.run("go", driver=runtime, loop_id="bomb"), 30)
             assert again.output == "survived"
             returned = [event for event in await again.events() if isinstance(event, ToolReturned)]
