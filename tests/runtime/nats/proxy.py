@@ -9,14 +9,17 @@ from typing import Literal, TypeAlias
 
 Way: TypeAlias = Literal["up", "down"]
 """From the client to the server, or back."""
-Fault: TypeAlias = Literal["cut", "cut after", "swallow", "half-close"]
+Fault: TypeAlias = Literal["cut", "cut after", "swallow", "half-close", "delay"]
+LAG = 1.5
+"""Seconds that a piece takes which is delayed: longer than workers hold messages in tests."""
 
 
 class Proxy:
     """Passes bytes on, until its moment comes: the `at`th piece on the way `way`.
 
     `cut` drops the line before the piece is passed on, `cut after` behind it. `swallow` passes nothing on
-    that way any more, while the line stays. `half-close` ends that way alone. The next line is a good one.
+    that way any more, while the line stays. `half-close` ends that way alone. `delay` has the piece come
+    late, and all behind it. The next line is a good one.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -65,6 +68,8 @@ class Proxy:
             fault = self._due(way)
             if fault == "cut":
                 raise Cut
+            if fault == "delay":
+                await asyncio.sleep(LAG)
             deaf = deaf or fault == "swallow"
             if not deaf:
                 target.write(data)

@@ -1,0 +1,60 @@
+"""One connection, whatever is given up or ended on it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from flyball.core.errors import JournalUnreachable
+from flyball.runtime.nats import NatsJournal, NatsOptions
+from flyball.runtime.nats.connection import connect
+from flyball.runtime.nats.deliveries import Delivery, Post, Postman
+
+
+async def test_who_gives_up_waiting_for_the_server_does_not_make_the_line_deaf(nats: NatsOptions) -> None:
+    connection = await connect(nats)
+    try:
+        flushing = asyncio.ensure_future(connection.flush())
+        await asyncio.sleep(0)
+        flushing.cancel()
+        await asyncio.wait([flushing])
+        async with asyncio.timeout(1):
+            await connection.request("$JS.API.INFO", b"")
+    finally:
+        await connection.aclose()
+
+
+@contextmanager
+def in_time(seconds: float) -> Generator[None]:
+    """Have an error raised wherever the code is after so long, also if it never lets anybody else run."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise RuntimeError(f"it still runs after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=RuntimeError,
+    reason="it asks a closed connection again without end, and without pause",
+)
+async def test_a_worker_on_a_closed_connection_ends_and_stops_nobody(journal: NatsJournal) -> None:
+    async def never(delivery: Delivery, error: Exception | None = None) -> None:
+        raise AssertionError("there is nothing to do")
+
+    connection = await connect(journal.connection.options)
+    await connection.aclose()
+    with in_time(1), pytest.raises(JournalUnreachable):
+        await Postman(connection, Post("X", "x", ("x",)), never, never).run()
