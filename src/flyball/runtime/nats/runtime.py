@@ -45,6 +45,7 @@ from flyball.runtime.nats.connection import Connection, NatsOptions
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import Layout
 from flyball.runtime.nats.messages.told import write_signal, write_task
+from flyball.runtime.nats.stuck import noticing
 from flyball.runtime.nats.subjects import deltas_subject, signal_subject, task_subject
 from flyball.runtime.nats.workers.loop import REPLY
 
@@ -114,8 +115,16 @@ class NatsRuntime:
                 yield one
 
     async def result(self, agent: Agent[Any, OutputT], loop_id: str) -> RunResult[OutputT]:
-        """See `Runtime.result`."""
-        return await result_once_over(agent, self.journal, loop_id, lambda one: until_done(self.journal, one))
+        """See `Runtime.result`.
+
+        Raises:
+            WorkPutAside: the loop waits for what no worker could do.
+        """
+        return await result_once_over(agent, self.journal, loop_id, self._until_done)
+
+    async def _until_done(self, loop_id: str) -> State:
+        async with noticing(self.bus, loop_id) as stuck:
+            return await stuck.unless(until_done(self.journal, loop_id))
 
     # As a driver
 
@@ -126,6 +135,7 @@ class NatsRuntime:
             LoopMismatch: the id belongs to a loop with another prompt, history or spec.
             JournalUnreachable: no loop worker took it up. It is on the wire all the same, and one that comes
                 later does.
+            WorkPutAside: no worker could do anything with it.
         """
         loop_id = started.loop_id
         events = await self.journal.read(loop_id)
@@ -133,7 +143,9 @@ class NatsRuntime:
             data = write_task(started)
             await self.bus.publish(task_subject(loop_id), data, f"{loop_id}/task", loop_id=loop_id)
             patience = self.journal.connection.patience
-            if not await self.journal.wait(loop_id, 0, patience):
+            async with noticing(self.bus, loop_id) as stuck:
+                begun = await stuck.unless(self.journal.wait(loop_id, 0, patience))
+            if not begun:
                 raise JournalUnreachable(
                     f"no loop worker has taken up loop {loop_id!r} in {patience:g} s: is one running? "
                     "(flyball worker … --serve loop)",
@@ -150,11 +162,12 @@ class NatsRuntime:
 
         Raises:
             DepsError: dependencies were passed to the run: they do not travel, workers bind their own.
+            WorkPutAside: the loop waits for what no worker could do.
         """
         self._check(bindings, journal)
         del clock
         await self.begin(started)
-        return self.journal, await until_done(self.journal, started.loop_id)
+        return self.journal, await self._until_done(started.loop_id)
 
     @asynccontextmanager
     async def join(
