@@ -81,7 +81,7 @@ class SideBySide:
         )
 
     async def drive(self, agent: Agent[Any, Any], runtime: NatsRuntime, loop_id: str) -> Any:
-        return (await agent.run("go", driver=runtime, loop_id=loop_id)).output
+        return (await agent.run("go", runtime=runtime, loop_id=loop_id)).output
 
 
 class Walk:
@@ -100,7 +100,7 @@ class Walk:
         return Agent(MortalModel(life, world, *turns, "I am there."), tools=[step], name="walker")
 
     async def drive(self, agent: Agent[Any, Any], runtime: NatsRuntime, loop_id: str) -> Any:
-        return (await agent.run("walk", driver=runtime, loop_id=loop_id)).output
+        return (await agent.run("walk", runtime=runtime, loop_id=loop_id)).output
 
 
 class Approved:
@@ -127,7 +127,7 @@ class Approved:
 
     async def drive(self, agent: Agent[Any, Any], runtime: NatsRuntime, loop_id: str) -> Any:
         async with asyncio.TaskGroup() as both:
-            running = both.create_task(agent.run("pay 5", driver=runtime, loop_id=loop_id))
+            running = both.create_task(agent.run("pay 5", runtime=runtime, loop_id=loop_id))
             if self.answered:
                 await waits_for_approval(runtime, loop_id)
                 self.taken = await runtime.signal(loop_id, Signal(SignalType.APPROVE, id="yes", by="eve"))

@@ -149,7 +149,7 @@ async def test_killed_in_the_middle_of_its_work(victim: str, tmp_path: Path) -> 
                 hold = tmp_path / f"hold-{place}"
                 hold.touch()
                 log.write_text("")
-                running = asyncio.create_task(agent.run("walk", driver=runtime, loop_id=place))
+                running = asyncio.create_task(agent.run("walk", runtime=runtime, loop_id=place))
                 await noted(log, 1, f"in {place}")
                 if victim == "server":
                     os.kill(server.pid, signal.SIGKILL)
@@ -183,8 +183,8 @@ async def test_what_ends_every_worker_is_put_aside_and_others_go_on(tmp_path: Pa
         await NatsRuntime.open(server.options) as runtime,
     ):
         with workers(server.options, log) as made:
-            doomed = asyncio.create_task(bomber.run("go", driver=runtime, loop_id="bomb"))
-            walks = [asyncio.create_task(walker.run("walk", driver=runtime)) for _ in range(3)]
+            doomed = asyncio.create_task(bomber.run("go", runtime=runtime, loop_id="bomb"))
+            walks = [asyncio.create_task(walker.run("walk", runtime=runtime)) for _ in range(3)]
             async with asyncio.timeout(60):
                 while not (aside := await dead_letters(runtime.bus)):
                     made["tools"].restart_if_dead()
@@ -199,7 +199,7 @@ async def test_what_ends_every_worker_is_put_aside_and_others_go_on(tmp_path: Pa
             hold.unlink()
             await requeue(runtime.bus, number, dead)
             assert not await dead_letters(runtime.bus)
-            again = await asyncio.wait_for(bomber.run("go", driver=runtime, loop_id="bomb"), 30)
+            again = await asyncio.wait_for(bomber.run("go", runtime=runtime, loop_id="bomb"), 30)
             assert again.output == "survived"
             # Who asked first has been told that it was put aside, or waited.
             (first,) = await asyncio.wait_for(asyncio.gather(doomed, return_exceptions=True), 30)

@@ -89,7 +89,7 @@ async def test_it_is_put_aside_and_others_go_on(body: bytes, tmp_path: Path) -> 
     ):
         for subject in SUBJECTS:
             await runtime.bus.publish(subject, body, f"poison on {subject}")
-        result = await asyncio.wait_for(agent.run("1 + 2?", driver=runtime), 20)
+        result = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime), 20)
         assert result.output == "3"
         aside = await put_aside(runtime, len(SUBJECTS))
         assert Counter(dead.subject for _, dead in aside) == Counter(SUBJECTS)
@@ -125,7 +125,7 @@ async def test_what_is_said_to_a_loop_that_is_not_there_is_put_aside(tmp_path: P
     ):
         # What workers say to each other, to be said where nobody knows of the loop.
         async with crew(options, agent, serve=("loop", "model", "tools")):
-            await asyncio.wait_for(agent.run("1 + 2?", driver=runtime, loop_id="known"), 20)
+            await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime, loop_id="known"), 20)
         js, said = runtime.connection.js, list[tuple[str, bytes]]()
         for number in range(1, (await js.stream_info(AGENT)).state.last_seq + 1):
             message = await js.get_msg(AGENT, number)
@@ -135,7 +135,7 @@ async def test_what_is_said_to_a_loop_that_is_not_there_is_put_aside(tmp_path: P
         for subject, data in said:
             await elsewhere.bus.publish(subject, data, f"to nobody on {subject}")
         async with crew(other, agent, serve=("loop", "model", "tools")):
-            result = await asyncio.wait_for(agent.run("1 + 2?", driver=elsewhere), 20)
+            result = await asyncio.wait_for(agent.run("1 + 2?", runtime=elsewhere), 20)
             assert result.output == "3"
             aside = await put_aside(elsewhere, len(said))
             await asyncio.wait_for(nothing_left(elsewhere), 20)
@@ -152,13 +152,13 @@ async def test_work_for_an_agent_that_is_not_here_is_put_aside_and_done_when_it_
         crew(options, agent, stranger, serve=("loop", "tools")),
     ):
         async with crew(options, stranger, serve=("model",)):
-            running = asyncio.create_task(agent.run("1 + 2?", driver=runtime, loop_id="early"))
+            running = asyncio.create_task(agent.run("1 + 2?", runtime=runtime, loop_id="early"))
             ((number, dead),) = await put_aside(runtime, 1)
             assert dead.code == "ORCHESTRATION_UNKNOWN_AGENT"
             assert "'adder' is not here; here are 'stranger'" in dead.reason
         async with crew(options, agent, stranger, serve=("model",)):
             await requeue(runtime.bus, number, dead)
-            again = await asyncio.wait_for(agent.run("1 + 2?", driver=runtime, loop_id="early"), 20)
+            again = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime, loop_id="early"), 20)
             assert again.output == "3"
             # Who asked first has been told that it was put aside, or waited.
             (first,) = await asyncio.wait_for(asyncio.gather(running, return_exceptions=True), 20)
