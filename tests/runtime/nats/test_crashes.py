@@ -100,10 +100,6 @@ def dooms_of(name: str, calm: Story) -> list[Doom]:
     return [doom for doom in dooms if name == FIRST or not doom.what.startswith((*BESIDE, *PASSING))]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="given again to another worker, a signal that was recorded is refused as one that came before",
-)
 async def test_who_signals_is_told_that_it_was_taken_also_if_the_worker_died_then(tmp_path: Path) -> None:
     reference, doom = Approved(), Doom("loop", "fly.j.signalreceived", 1, "after")
     async with accounts(tmp_path / "server", 2) as (quiet, other):

@@ -24,6 +24,8 @@ from flyball.runtime.nats.workers.projector import Projector
 from flyball.runtime.nats.workers.tools import ToolsWorker
 
 Kind: TypeAlias = Literal["loop", "model", "tools"]
+_TOLD_AGAIN = 0.5
+"""Seconds after which a task that goes on is told again to stop."""
 ALL: tuple[Kind, ...] = ("loop", "model", "tools")
 Worker: TypeAlias = LoopWorker | ModelWorker | ToolsWorker
 
@@ -116,9 +118,7 @@ class Crew:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await let_go(self._tasks)
         if self._projector is not None:
             await self._projector.aclose()
 
@@ -129,6 +129,20 @@ class Crew:
             Exception: what it failed with.
         """
         await asyncio.gather(*self._tasks)
+
+
+async def let_go(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended.
+
+    Once may not be enough: before Python 3.12 `asyncio.wait_for`, which the client library is built on, loses
+    a cancellation that comes at the moment of an answer.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_TOLD_AGAIN)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _Home:
