@@ -199,6 +199,8 @@ class Keeper(Ledger):
                 if one is not None and not one.done():
                     one.cancel()
                     await asyncio.wait([one])
+                elif one is not None and not one.cancelled():
+                    one.exception()  # seen: what comes of this is decided by the other
 
     def _perform(self, effect: Effect) -> Coroutine[Any, Any, Event]:
         bindings, now = self.bindings, self.clock.now

@@ -45,16 +45,14 @@ def in_time(seconds: float) -> Generator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=RuntimeError,
-    reason="it asks a closed connection again without end, and without pause",
-)
 async def test_a_worker_on_a_closed_connection_ends_and_stops_nobody(journal: NatsJournal) -> None:
     async def never(delivery: Delivery, error: Exception | None = None) -> None:
         raise AssertionError("there is nothing to do")
 
+    async def none_before(delivery: Delivery) -> int:
+        return 0
+
     connection = await connect(journal.connection.options)
     await connection.aclose()
     with in_time(1), pytest.raises(JournalUnreachable):
-        await Postman(connection, Post("X", "x", ("x",)), never, never).run()
+        await Postman(connection, Post("X", "x", ("x",)), never, never, begun=none_before).run()

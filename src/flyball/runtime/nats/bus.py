@@ -161,6 +161,19 @@ class Bus:
             return there.value == mine
         return True
 
+    async def begun(self, delivery: Delivery) -> int:
+        """Note that somebody begins with a message; gives how often that was noted before."""
+        from nats.js.errors import KeyNotFoundError
+
+        key = f"begun.{delivery.place}"
+        try:
+            there = await self.connection.patiently(lambda: self._claims.get(key))
+            before = int(there.value or b"0")
+        except KeyNotFoundError:
+            before = 0
+        await self.connection.patiently(lambda: self._claims.put(key, b"%d" % (before + 1)))
+        return before
+
 
 def hired_for(kind: str, agent: str) -> str:
     """The consumer of an agent's workers of one kind."""

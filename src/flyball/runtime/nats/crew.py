@@ -12,6 +12,7 @@ from flyball.core.errors import UnknownAgent, UserError
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.projections import Detail
 from flyball.runtime.nats.bus import AGENT, Bus, hired_for
+from flyball.runtime.nats.company import Company
 from flyball.runtime.nats.dead import put_aside
 from flyball.runtime.nats.deliveries import Delivery, Post, Postman, Work
 from flyball.runtime.nats.journal import NatsJournal
@@ -70,6 +71,7 @@ class Crew:
             self._projector = projector = Projector(bus, journal, hold=hold, detail=detail)
             near = near if nearby else Near()
             self._workers.append(LoopWorker(bus, journal, known, near=near, projector=projector, hold=hold))
+        self._company = Company()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -87,7 +89,10 @@ class Crew:
         return self
 
     def _begin(self, post: Post, work: Work) -> Postman:
-        postman = Postman(self._journal.connection, post, work, partial(put_aside, self._bus))
+        bus, company = self._bus, self._company
+        postman = Postman(
+            self._journal.connection, post, work, partial(put_aside, bus), begun=bus.begun, company=company
+        )
         self._tasks.append(asyncio.create_task(postman.run(), name=f"flyball {post.name}"))
         return postman
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from flyball.core.errors import FlyballError, JournalUnreachable, OrchestrationFailure
+from flyball.runtime.nats.company import Company
 from flyball.runtime.nats.subjects import FORWARDED
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _EXPIRES = 5.0
 """Seconds that the server keeps our wish for messages in mind: then it is told anew, in case it was lost."""
 _NANO = 1_000_000_000
 _TO_ACKNOWLEDGE = "$JS.ACK."
+_ALONE = 2
+"""How many of the tries, the last ones, are made with nothing else going on."""
 _SHORT_REPLY = 9
 """Words of the subject that a message is acknowledged on; some servers put two more before the rest."""
 
@@ -42,8 +44,9 @@ class Post(Struct, frozen=True):
     """Which messages, and how they are given out.
 
     `name` is the consumer's: workers of one name share its messages. `room`: how many one worker works on at
-    once. `hold`: seconds after which a message without a sign of life is given to another. `tries`: how often
-    it is given. `only_new`: what was there before the first worker of this name came is left alone.
+    once. `hold`: seconds after which a message without a sign of life is given to another. `tries`: how many
+    workers may die with it, or fail. `only_new`: what was there before the first worker of this name came is
+    left alone.
     """
 
     stream: str
@@ -66,20 +69,37 @@ class Delivery:
         self.subject = (self.headers.get(FROM) if self.forwarded else None) or message.subject
         self.reply = message.reply
         words = message.reply.split(".")
-        self.times = int(words[4] if len(words) == _SHORT_REPLY else words[6])
+        more = 0 if len(words) == _SHORT_REPLY else 2
+        self.times = int(words[4 + more])
         """How often it has been given, this time included."""
+        self.place = f"{words[2 + more]}.{words[5 + more]}"
+        """Where it is: the stream, and the place there."""
 
 
 Work = Callable[[Delivery], Awaitable[None]]
 """Does what a message asks for. When it returns, the message is done; when it raises, it is given again."""
 GiveUp = Callable[[Delivery, Exception], Awaitable[None]]
 """Puts aside a message that was given as often as it may be."""
+Begun = Callable[[Delivery], Awaitable[int]]
+"""Notes that a message is begun with; gives how often it was before."""
 
 
 class Postman:
     """Takes the messages of a post and has them worked on."""
 
-    def __init__(self, connection: Connection, post: Post, work: Work, give_up: GiveUp) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        post: Post,
+        work: Work,
+        give_up: GiveUp,
+        *,
+        begun: Begun,
+        company: Company | None = None,
+    ) -> None:
+        """`company` is that of all who work in this process."""
+        self._company = company or Company()
+        self._begun = begun
         self._connection = connection
         self._post = post
         self._work = work
@@ -97,8 +117,11 @@ class Postman:
         """
         try:
             while not self._hired:
-                with suppress(JournalUnreachable):
+                try:
                     await self.hire()
+                except JournalUnreachable:
+                    if self._connection.closed:
+                        raise
             subscription = await self._connection.subscribe(self._inbox, self._arrived)
             try:
                 with self._connection.on_rejoining(self._ask_anew):
@@ -179,17 +202,13 @@ class Postman:
             self._room.set()
 
     async def _handle(self, delivery: Delivery) -> None:
-        tries = self._post.tries
-        if delivery.times > tries:
-            # Nobody lived to say what became of it: it may well have been the end of them.
-            died = OrchestrationFailure(
-                f"it was given to a worker {tries} times, and none of them lived to answer"
-            )
-            await self._put_aside(delivery, died)
-            return
         life = _Life(self._post.hold / 3, lambda: self._say(delivery, b"+WPI"))
         try:
-            await self._work(delivery)
+            if delivery.times <= self._post.tries - _ALONE:
+                async with self._company.beside():
+                    await self._work(delivery)
+            else:
+                await self._alone(delivery)
         except asyncio.CancelledError:
             await self._say(delivery, b"-NAK")
             raise
@@ -197,9 +216,10 @@ class Postman:
             # A server that is away is not the message's fault.
             away = isinstance(error, JournalUnreachable)
             hopeless = isinstance(error, FlyballError) and not error.retryable
-            if hopeless or (delivery.times >= tries and not away):
+            if hopeless or (delivery.times >= self._post.tries and not away):
                 await self._put_aside(delivery, error)
             else:
+                tries = self._post.tries
                 _log.warning("%s, try %d of %d: %s", delivery.subject, delivery.times, tries, told(error))
                 delay = min(0.1 * 2**delivery.times, 10.0)
                 await self._say(delivery, b"-NAK " + msgspec.json.encode({"delay": int(delay * _NANO)}))
@@ -207,6 +227,20 @@ class Postman:
             await self._say(delivery, b"+ACK")
         finally:
             life.end()
+
+    async def _alone(self, delivery: Delivery) -> None:
+        """Work on what others died with: alone, so that it is known who it was if this one dies too.
+
+        Raises:
+            OrchestrationFailure: they did die when they worked on nothing else.
+        """
+        async with self._company.alone():
+            if await self._begun(delivery) >= _ALONE:
+                raise OrchestrationFailure(
+                    f"{self._post.tries} workers began with it, and none of them lived to answer",
+                    retryable=False,
+                )
+            await self._work(delivery)
 
     async def _put_aside(self, delivery: Delivery, why: Exception) -> None:
         _log.error("%s is put aside: %s", delivery.subject, told(why))
