@@ -381,3 +381,18 @@ async def test_a_child_that_comes_after_its_parents_cancel_does_not_run(runtime:
         refused = (await load(runtime.journal, "deep"))[1]
     assert refused.error is not None
     assert (refused.outcome, refused.error.code) == (Outcome.FAILED, "ORCHESTRATION_DEPTH_LIMIT")
+
+
+async def test_a_loop_that_somebody_resumes_in_his_own_process_is_left_to_him(runtime: NatsRuntime) -> None:
+    agent = Agent(Script(call("pay", '{"amount":5}'), "paid"), tools=[pay], name="payer")
+    async with working(runtime, agent):
+        waiting = asyncio.create_task(agent.run("pay 5", runtime=runtime, loop_id="bill"))
+        async with asyncio.timeout(10):
+            while len(await runtime.journal.read("bill")) < 2:
+                await runtime.journal.wait("bill", 1)
+        here = asyncio.create_task(agent.resume("bill", runtime.journal))
+        await runtime.journal.wait("bill", 2)
+        await runtime.signal("bill", Signal(SignalType.APPROVE))
+        assert (await asyncio.wait_for(here, 10)).output == "paid"
+        assert (await asyncio.wait_for(waiting, 10)).output == "paid"
+        assert not await dead_letters(runtime.bus)

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from msgspec import Struct
 
 from flyball.core.effects import Effect, Execute, Infer, Wait
-from flyball.core.errors import JournalConflict
+from flyball.core.errors import JournalConflict, LoopTakenOver
 from flyball.core.events import Event, Reopened, SignalReceived, Started, ToolReturned
 from flyball.core.forms.semstreams import TaskMessage
 from flyball.core.messages import Role, ToolResult
@@ -161,6 +161,10 @@ class LoopWorker:
                 effects = await keeper.pump()
                 near = Near() if keeper.asked_again else self._near
                 commands = await self._ask(keeper.state, effects, near)
+            except LoopTakenOver:
+                # Somebody drives it in a process of his own from now on.
+                self._keepers.pop(loop_id, None)
+                return []
             except BaseException:
                 # What it has in mind and what is recorded may differ: the next one reads.
                 self._keepers.pop(loop_id, None)
