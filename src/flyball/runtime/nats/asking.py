@@ -45,6 +45,8 @@ class Asker:
         """
         from nats.errors import Error
 
+        if self._client.is_closed:
+            raise Unanswered("the connection is closed")
         self._number += 1
         number = str(self._number)
         answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()

@@ -148,9 +148,11 @@ class Projector:
                 # Of one that is paused, or has just been told something, more is known from its journal.
                 if loop is None or loop.pending or loop.state.paused or loop.state.pausing:
                     continue
-                data = _told(entity_of(loop.state), self._limit)[1]
+                key, data = _loop_key(loop_id), _told(entity_of(loop.state), self._limit)[1]
                 with suppress(FlyballError):  # the next change tells it, or the end
-                    await self._put(_loop_key(loop_id), data, loop.length)
+                    known = self._written.get(key) or await self._tail(key)
+                    if known.length:  # it is told of as created before anything else is
+                        await self._put(key, data, loop.length)
             pause = max(self._passing, 9 * (time.monotonic() - began))
 
     async def aclose(self) -> None:
@@ -187,7 +189,7 @@ class Projector:
         if key not in self._written and len(events) > 1:
             await self._tail(key)
         if not self._written.get(key, Tail()).length:
-            await self._tell("created", loop_id, loop_created(state), f"{loop_id}/created")
+            await self._tell("created", loop_id, loop_created(state), f"{loop_id}/created", first=True)
         writes = [self._put(key, _told(entity, self._limit)[1], length)]
         if state.at != "done":
             await asyncio.gather(*writes)
@@ -205,8 +207,11 @@ class Projector:
     def _limit(self) -> int:
         return self._bus.connection.max_payload - _ROOM
 
-    async def _tell(self, what: str, loop_id: str, payload: AnyPayload, name: str) -> None:
-        await self._bus.publish(event_subject(what, loop_id), write(payload, name), name, loop_id=loop_id)
+    async def _tell(
+        self, what: str, loop_id: str, payload: AnyPayload, name: str, *, first: bool = False
+    ) -> None:
+        where, data = event_subject(what, loop_id), write(payload, name)
+        await self._bus.publish(where, data, name, loop_id=loop_id, first=first)
 
     async def _keep_trajectory(self, key: str, events: Sequence[Event]) -> None:
         """Write a loop's way; where it is too large for a message, without its steps, which are elsewhere."""
