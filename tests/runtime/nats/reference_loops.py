@@ -146,5 +146,5 @@ async def waits_for_approval(runtime: NatsRuntime, loop_id: str) -> None:
 class Unanswered(Approved):
     """The same, and nobody answers: the time runs out."""
 
-    timeout = 3.0
+    timeout = 8.0
     answered = False

@@ -130,7 +130,7 @@ def check_story(story: Story, calm: Story, doom: Doom) -> None:
     begun = [(event.turn, event.index) for event in story.events if isinstance(event, ToolStarted)]
     assert len(begun) == len(set(begun)), "a start is there twice"
     for name, times in calm.world.done.items():
-        assert story.world.done[name] <= 2 * times, f"{name} was done {story.world.done[name]} times"
+        assert story.world.done[name] <= 4 * times, f"{name} was done {story.world.done[name]} times"
     events = story.events
     if any(point.what == "$KV.CLAIMS" for point in died.points) and not any(map(tells_of_once, died.points)):
         # It may or may not have had its effect, and the model is told so.

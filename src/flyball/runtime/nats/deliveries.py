@@ -105,7 +105,8 @@ class Postman:
         self._work = work
         self._give_up = give_up
         self._inbox = connection.new_inbox()
-        self._working: set[asyncio.Task[None]] = set()
+        self._working: dict[asyncio.Task[None], str] = {}
+        self._in_hand: set[str] = set()
         self._asked = 0
         self._hired = False
         self._room = asyncio.Event()
@@ -188,12 +189,16 @@ class Postman:
             self._ask_anew()
             return
         self._asked = max(self._asked - 1, 0)
-        task = asyncio.ensure_future(self._handle(Delivery(message)))
-        self._working.add(task)
+        delivery = Delivery(message)
+        if delivery.place in self._in_hand:
+            return  # we are at it: a sign of life came late, or was lost
+        self._in_hand.add(delivery.place)
+        task = asyncio.ensure_future(self._handle(delivery))
+        self._working[task] = delivery.place
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._working.discard(task)
+        self._in_hand.discard(self._working.pop(task))
         if not task.cancelled() and (error := task.exception()) is not None:
             # Not even the reason could be kept: the server gives it to somebody again.
             _log.warning("%s: %s", self._post.name, error)
