@@ -49,23 +49,40 @@ class Asker:
             raise Unanswered("the connection is closed")
         self._number += 1
         number = str(self._number)
-        answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Msg] = loop.create_future()
         self._waiting[number] = answer
+        timer = loop.call_later(seconds, _out_of_time, answer, seconds)
         try:
-            async with asyncio.timeout(seconds):
+            if not self._connected.is_set():
                 # What is said while the line is cut would be kept, and said later: it is asked again instead.
-                await self._connected.wait()
-                await self._client.publish(subject, data, reply=f"{self._prefix}.{number}", headers=headers)
-                message = await answer
-        except TimeoutError:
-            raise Unanswered(f"no answer in {seconds:g} s") from None
+                await self._joined_or(answer)
+            await self._client.publish(subject, data, reply=f"{self._prefix}.{number}", headers=headers)
+            message = await answer
         except (Error, OSError) as error:
             raise Unanswered(str(error) or type(error).__name__) from error
         finally:
+            timer.cancel()
             self._waiting.pop(number, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # seen: there may be another reason why it is not waited for
         if (message.headers or {}).get("Status") == _NO_RESPONDERS:
             raise Unanswered(NOBODY)
         return message
+
+    async def _joined_or(self, answer: asyncio.Future[Msg]) -> None:
+        """Wait until there is a line, or no time left.
+
+        Raises:
+            Unanswered: there is none.
+        """
+        joined = asyncio.ensure_future(self._connected.wait())
+        try:
+            await asyncio.wait([joined, answer], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            joined.cancel()
+        if answer.done():
+            answer.result()
 
     async def _heard(self, message: Msg) -> None:
         answer = self._waiting.pop(message.subject.rpartition(".")[2], None)
@@ -85,3 +102,8 @@ class Asker:
         self._connected.set()
         for call in tuple(self.rejoined):
             call()
+
+
+def _out_of_time(answer: asyncio.Future[Msg], seconds: float) -> None:
+    if not answer.done():
+        answer.set_exception(Unanswered(f"no answer in {seconds:g} s"))
