@@ -7,6 +7,7 @@ too. They take what they need as data, so that a model call or a tool call can b
 from __future__ import annotations
 
 from asyncio import CancelledError, gather
+from contextlib import suppress
 from typing import Any
 
 from msgspec import UNSET
@@ -88,7 +89,10 @@ def model_failed(
     if not isinstance(failure, FlyballError):
         failure = EngineError(f"the engine failed: {describe(error)}", retryable=isinstance(error, OSError))
         failure.__cause__ = error
-    said = None if partial is None else sound(partial)[0]
+    said: Message | None = None
+    if partial is not None:
+        with suppress(Exception):  # anybody's code has made it: what cannot be recorded is left out
+            said = sound(partial)[0]
     return ModelFailed(ended, turn, failure.record(), said, ended - began)
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from flyball.adapters.cli.cluster import Cluster, server_folder
+from flyball.adapters.cli.cluster import Cluster
 from flyball.adapters.cli.loading import agents_of
 from flyball.core.errors import UserError
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
 from flyball.runtime.nats.dead import dead_letters
+from flyball.runtime.nats.server.running import server_folder
 from tests.adapters.cli import agents
 from tests.adapters.cli.conftest import Flyball
 

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from flyball.adapters.cli import finding
-from flyball.adapters.cli.cluster import Cluster, server_folder
+from flyball.adapters.cli.cluster import Cluster
 from flyball.runtime.nats import NatsOptions
+from flyball.runtime.nats.server.running import server_folder
 from tests.adapters.cli.conftest import Flyball
 from tests.adapters.cli.test_recorded import waiting
 

@@ -10,7 +10,7 @@ from types import FrameType
 
 import pytest
 
-from flyball.core.errors import JournalUnreachable
+from flyball.core.errors import JournalUnreachable, UserError
 from flyball.runtime.nats import NatsJournal, NatsOptions
 from flyball.runtime.nats.connection import connect
 from flyball.runtime.nats.deliveries import Delivery, Post, Postman
@@ -56,3 +56,16 @@ async def test_a_worker_on_a_closed_connection_ends_and_stops_nobody(journal: Na
     await connection.aclose()
     with in_time(1), pytest.raises(JournalUnreachable):
         await Postman(connection, Post("X", "x", ("x",)), never, never, begun=none_before).run()
+
+
+@pytest.mark.parametrize("servers", [(), ("",), ("nats://127.0.0.1:1", "")])
+def test_no_server_at_all_is_refused(servers: tuple[str, ...]) -> None:
+    with pytest.raises(UserError, match="name at least one server"):
+        NatsOptions(servers)
+
+
+async def test_what_waits_on_a_line_that_is_closed_hears_of_it(journal: NatsJournal) -> None:
+    connection = await connect(journal.connection.options)
+    await connection.aclose()
+    with pytest.raises(JournalUnreachable, match="was closed"):
+        await connection.request("fly.nowhere", b"")

@@ -22,6 +22,7 @@ from flyball.core.errors import (
     LoopNotFound,
     SignalRefused,
     UserError,
+    WorkPutAside,
 )
 from flyball.core.events import Ended, ModelAnswered, Outcome, Stage, ToolReturned, ToolStarted
 from flyball.core.forms.semstreams import TaskMessage, write_envelope
@@ -396,3 +397,28 @@ async def test_a_loop_that_somebody_resumes_in_his_own_process_is_left_to_him(ru
         assert (await asyncio.wait_for(here, 10)).output == "paid"
         assert (await asyncio.wait_for(waiting, 10)).output == "paid"
         assert not await dead_letters(runtime.bus)
+
+
+async def test_who_follows_a_loop_hears_that_it_is_stuck(runtime: NatsRuntime) -> None:
+    stranger = Agent(Script("hello"), name="stranger")
+
+    async def follow() -> None:
+        async for _ in runtime.follow("lost"):
+            pass
+
+    async with working(runtime, Agent(Script("hello"), name="greeter")):
+        following = asyncio.create_task(follow())
+        with pytest.raises(WorkPutAside, match="'stranger' is not here; here are 'greeter'"):
+            await asyncio.wait_for(stranger.run("hi", runtime=runtime, loop_id="lost"), 20)
+        with pytest.raises(WorkPutAside, match=r"agent\.task\.lost"):
+            await asyncio.wait_for(following, 20)
+
+
+@pytest.mark.parametrize("loop_id", [" ", "\t", "  ", "a b", "a\r\nNats-Msg-Id: b", "ü", "x" * 500, "a.b.>"])
+async def test_any_id_is_an_id(runtime: NatsRuntime, loop_id: str) -> None:
+    agent = Agent(Script("hello"), name="greeter")
+    async with working(runtime, agent):
+        assert (
+            await asyncio.wait_for(agent.run("hi", runtime=runtime, loop_id=loop_id), 20)
+        ).output == "hello"
+    assert loop_id in await runtime.journal.loops()

@@ -19,6 +19,7 @@ from flyball.inference.answers import tool_call as call
 from flyball.inference.scripted import ScriptedEngine
 from flyball.runtime.nats import NatsRuntime
 from flyball.runtime.nats.connection import Connection
+from flyball.runtime.nats.dead import dead_letters
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
 from tests.runtime.nats.test_runtime import runtime, working  # noqa: F401  # pyright: ignore[reportUnusedImport] - a fixture
@@ -149,7 +150,7 @@ async def test_our_loop_with_a_model_and_tools_of_somebody_elses(runtime: NatsRu
         assert subject == "tool.execute.add"
         assert (asked["name"], asked["arguments"], asked["loop_id"]) == ("add", {"x": 1, "y": 2}, "t2")
         assert asked["metadata"]["customer"] == "c-9"
-        result = {"call_id": asked["id"], "name": "add", "content": "three", "loop_id": asked["loop_id"]}
+        result = {"call_id": asked["id"], "name": "add", "content": "three"}
         return f"tool.result.{asked['id']}", envelope("tool_result", result)
 
     js = runtime.connection.js
@@ -179,6 +180,7 @@ async def test_a_loop_of_somebody_elses_with_our_model_and_our_tools(runtime: Na
         return 2.5 if item == "tea" else 0.0
 
     agent = Agent(ScriptedEngine("Good day."), tools=[price], name="general")
+    ours = Agent(Script("Ours."), name="ours")
     request = {
         "request_id": "r-77",
         "loop_id": "theirs",
@@ -186,13 +188,15 @@ async def test_a_loop_of_somebody_elses_with_our_model_and_our_tools(runtime: Na
         "model": "default",
         "messages": [{"role": "user", "content": "Hello?"}],
     }
-    asked = {"id": "c-1", "name": "price", "arguments": {"item": "tea"}, "loop_id": "theirs"}
-    async with working(runtime, agent, serve=("model", "tools")):
+    asked: JSON = {"id": "c-1", "name": "price", "arguments": {"item": "tea"}, "loop_id": "theirs"}
+    async with working(runtime, agent, serve=("model", "tools")), working(runtime, ours):
         js = runtime.connection.js
         await js.publish("agent.request.theirs", envelope("request", request))
         await js.publish("tool.execute.price", envelope("tool_call", asked | {"metadata": {"shop": "here"}}))
         answer = opened(await heard(runtime, "agent.response.r-77"), "response")
         result = opened(await heard(runtime, "tool.result.c-1"), "tool_result")
+        await asyncio.wait_for(ours.run("hi", runtime=runtime), 20)
+        assert not await dead_letters(runtime.bus), "what answers others is nothing to us"
     assert (answer["request_id"], answer["status"]) == ("r-77", "complete"), answer
     assert answer["message"] == {"role": "assistant", "content": "Good day."}
     assert (result["call_id"], result["content"], result["loop_id"]) == ("c-1", "2.5", "theirs")

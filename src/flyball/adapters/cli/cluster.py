@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from cyclopts import Parameter
 
-from flyball.adapters.cli.places import data_folder
 from flyball.core.errors import UserError
 from flyball.runtime.nats.connection import NatsOptions
-
-NATS = "FLYBALL_NATS"
-"""The variable that names servers where no option does."""
+from flyball.runtime.nats.server.running import NATS, addresses, running_here
 
 
 @Parameter(name="*")
@@ -44,10 +38,7 @@ class Cluster:
 
     def running(self) -> NatsOptions | None:
         """The server that `flyball up` runs here, as far as that is known."""
-        try:
-            return msgspec.json.decode(_note().read_bytes(), type=NatsOptions)
-        except (OSError, msgspec.DecodeError):
-            return None
+        return running_here()
 
     def options(self) -> NatsOptions:
         """Where the server is, and how to come in.
@@ -64,7 +55,7 @@ class Cluster:
                 f"${NATS}"
             )
         return NatsOptions(
-            tuple([one.strip() for one in named.split(",") if one.strip()]),
+            addresses(named),
             credentials=_text(self.creds),
             nkey=_text(self.nkey),
             tls_ca=_text(self.tls_ca),
@@ -74,28 +65,6 @@ class Cluster:
 
 
 CLUSTER = Cluster()
-
-
-def server_folder() -> Path:
-    """Where the data of this machine's own server is."""
-    return data_folder() / "nats"
-
-
-def _note() -> Path:
-    return server_folder() / "running.json"
-
-
-@contextmanager
-def announced(options: NatsOptions) -> Generator[None]:
-    """Tell other commands of this user, inside the block, of a server that runs here."""
-    note = _note()
-    descriptor = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(options))
-    try:
-        yield
-    finally:
-        note.unlink(missing_ok=True)
 
 
 def _text(path: Path | None) -> str | None:

@@ -6,18 +6,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-HOME = "FLYBALL_HOME"
+from flyball.runtime.places import HOME, data_folder
+
+__all__ = ["CHAT_HISTORY", "HOME", "JOURNAL", "data_folder", "journal_file", "make_private"]
+
 JOURNAL = "runs.db"
 CHAT_HISTORY = "chat_history"
-
-
-def data_folder() -> Path:
-    """The folder for what must not be lost: FLYBALL_HOME, or the platform's data folder for flyball."""
-    if home := os.environ.get(HOME):
-        return Path(home).expanduser()
-    from platformdirs import user_data_path
-
-    return user_data_path("flyball", appauthor=False)
 
 
 def make_private(file: Path) -> None:

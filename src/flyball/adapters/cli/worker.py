@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from flyball.adapters.cli.cluster import CLUSTER, Cluster, announced, server_folder
+from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.endpoints import within_limits
 from flyball.adapters.cli.loading import agents_of
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.screen import err
 from flyball.core.errors import UserError
+from flyball.runtime.nats.server.running import announced, server_folder
 
 if TYPE_CHECKING:
     from flyball.runtime.nats import NatsOptions
@@ -54,19 +55,26 @@ def up(
     *,
     port: int = 0,
     endpoint: tuple[str, ...] = (),
+    cluster: Cluster = CLUSTER,
     debug: bool = False,
 ) -> int:
     """Run a NATS server of this machine's own with all workers, until told to stop: Ctrl-C or SIGTERM.
+
+    With --nats, no server is run, and the workers are those of that cluster.
 
     Args:
         agents: The agents: module, or module:name of one or of a list of them.
         port: Where the server listens, on this machine only; any port that is free unless it is said.
         endpoint: How much is asked of a model, as MODEL=rpm:60,concurrent:4: calls begun in a minute, calls
             at once. May be said for several models.
+        cluster: Another server than this machine's own.
         debug: Show the traceback of an error.
     """
     del debug
-    return run(_up(within_limits(agents_of(agents), endpoint), port), _fast_loop())
+    found = within_limits(agents_of(agents), endpoint)
+    if cluster.nats is not None:
+        return run(_work(cluster.options(), found, _kinds(_EVERY)), _fast_loop())
+    return run(_up(found, port), _fast_loop())
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

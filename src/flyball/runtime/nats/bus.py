@@ -6,6 +6,7 @@ whoever looks at its loop. What is published has the effect's id, by which the s
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ _KEPT = 3 * 24 * 3600.0
 """Seconds that the wire is kept: nothing rests on it once a loop is over."""
 _ROOM = 16_384
 """Bytes of a message that are left to its headers and its subject."""
+_PLAIN = re.compile(r"[!-~]{1,256}", re.ASCII)
+"""What can stand in a header as it is: ids are anybody's, and may hold blanks and ends of lines."""
 _TRUSTED = 60.0
 """Seconds for which it is believed that an agent's workers are there, once they were."""
 
@@ -91,7 +94,7 @@ class Bus:
             JournalUnreachable: the server does not answer.
             JournalFailure: it does not take it.
         """
-        headers = {"Nats-Msg-Id": name, **(more or {})}
+        headers = {"Nats-Msg-Id": name if _PLAIN.fullmatch(name) else token(name), **(more or {})}
         if loop_id:
             headers[LOOP] = token(loop_id)
         if first:

@@ -52,6 +52,12 @@ class NatsOptions(Struct, frozen=True):
     patience: float = 30.0
     ping_interval: float = 10.0
 
+    def __post_init__(self) -> None:
+        if not self.servers or not all(self.servers):
+            raise UserError(
+                f"servers={self.servers!r}: name at least one server, such as nats://127.0.0.1:4222"
+            )
+
     def check_files(self) -> None:
         """Do nothing where the files are there.
 
@@ -174,7 +180,11 @@ class Connection:
             try:
                 return await do()
             except _passing() as error:
-                if self.closed or time.monotonic() + pause >= until:
+                if self.closed:
+                    raise JournalUnreachable(
+                        f"the connection to NATS was closed while {what} was asked"
+                    ) from error
+                if time.monotonic() + pause >= until:
                     raise JournalUnreachable(
                         f"NATS does not answer ({str(error) or type(error).__name__}), asked for "
                         f"{self.patience:g} s at {self._servers()}: is the server up, and may this user use "

@@ -25,6 +25,7 @@ from flyball.runtime.nats.entry import BEFORE, BLOB, LENGTH, decode_entry, encod
 from flyball.runtime.nats.fetching import Tail, after, at_places, header, sequence, tail
 from flyball.runtime.nats.layout import Layout, set_up
 from flyball.runtime.nats.naming import BEGIN, LoopSubjects, beginnings, journal_stream
+from flyball.runtime.nats.server.running import meant
 from flyball.runtime.nats.stored import WRONG_LAST, Stored
 from flyball.runtime.nats.watching import Watches
 
@@ -62,10 +63,13 @@ class NatsJournal:
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
         """Connect to a server, and make there what is missing; `aclose` it after use.
 
+        Without options it is that of $FLYBALL_NATS, or the one that `flyball up` runs here, or one at NATS'
+        usual port of this machine.
+
         Raises:
             UserError, MissingExtra, JournalUnreachable: see `connect` and `set_up`.
         """
-        connection = await connect(options or NatsOptions())
+        connection = await connect(options or meant() or NatsOptions())
         try:
             return cls(connection, await set_up(connection, layout or Layout()))
         except BaseException:

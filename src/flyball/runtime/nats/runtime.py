@@ -9,7 +9,7 @@ The caller asks for a loop, and then reads its journal. It may go away at any ti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -45,7 +45,7 @@ from flyball.runtime.nats.connection import Connection, NatsOptions
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import Layout
 from flyball.runtime.nats.messages.told import write_signal, write_task
-from flyball.runtime.nats.stuck import noticing
+from flyball.runtime.nats.stuck import Stuck, noticing
 from flyball.runtime.nats.subjects import deltas_subject, signal_subject, task_subject
 from flyball.runtime.nats.workers.loop import REPLY
 
@@ -62,7 +62,7 @@ class NatsRuntime:
 
     @classmethod
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
-        """Connect to a server, and make there what is missing; `aclose` it after use.
+        """Connect to a server, and make there what is missing; `aclose` it after use. See `NatsJournal.open`.
 
         Raises:
             UserError, MissingExtra, JournalUnreachable: see `connect` and `set_up`.
@@ -183,15 +183,16 @@ class NatsRuntime:
     @asynccontextmanager
     async def listen(self, loop_id: str) -> AsyncGenerator[NatsFollowing]:
         """Hear of a loop that is there, or is going to be, until the block is left."""
-        following = NatsFollowing(self, loop_id)
         connection = self.journal.connection
-        subscription = await connection.subscribe(deltas_subject(loop_id), following.heard)
-        try:
-            await connection.flush()
-            yield following
-        finally:
-            if not connection.closed:
-                await subscription.unsubscribe()
+        async with noticing(self.bus, loop_id) as stuck:
+            following = NatsFollowing(self, loop_id, stuck)
+            subscription = await connection.subscribe(deltas_subject(loop_id), following.heard)
+            try:
+                await connection.flush()
+                yield following
+            finally:
+                if not connection.closed:
+                    await subscription.unsubscribe()
 
     async def signal(
         self,
@@ -255,9 +256,18 @@ class NatsRuntime:
 class NatsFollowing(Hearing):
     """One loop, as somebody hears of it."""
 
-    def __init__(self, runtime: NatsRuntime, loop_id: str) -> None:
+    def __init__(self, runtime: NatsRuntime, loop_id: str, stuck: Stuck) -> None:
         super().__init__(runtime.journal, loop_id)
         self._runtime = runtime
+        self._stuck = stuck
+
+    async def news(self, length: int) -> Sequence[Delta]:
+        """See `Following.news`.
+
+        Raises:
+            WorkPutAside: the loop waits for what no worker could do.
+        """
+        return await self._stuck.unless(super().news(length))
 
     async def heard(self, message: Msg) -> None:
         """A piece came by, or somebody asks whether anybody listens."""

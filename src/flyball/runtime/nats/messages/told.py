@@ -17,7 +17,6 @@ from flyball.core.events import (
 from flyball.core.forms.semstreams import (
     AgentResponse,
     Envelope,
-    Refusal,
     SignalMessage,
     TaskMessage,
     UserSignal,
@@ -48,6 +47,10 @@ class Returned(Struct, frozen=True):
 
 Told = Report | TaskMessage | Returned
 """What comes to a loop worker."""
+
+
+class NotOurs(Exception):  # noqa: N818 - what is the case, and no error of anybody's
+    """It answers what no loop of flyball's has asked: another loop component shares the wire."""
 
 
 def write_task(started: Started) -> bytes:
@@ -82,6 +85,7 @@ def read_told(data: bytes, place: str) -> Told:
 
     Raises:
         InvalidMessage: it says nothing to one.
+        NotOurs: it answers somebody else's loop.
     """
     exact = read_exact(data, Report, place)
     if exact is None:
@@ -99,31 +103,38 @@ def _from_others(envelope: Envelope, place: str) -> Told:
     if isinstance(payload, UserSignal | SignalMessage):
         return Report(payload.loop_id, signal_event(payload.signal, payload.timestamp or at))
     if isinstance(payload, AgentResponse):
-        return _answered(payload, at, place)
+        return _answered(payload, at)
     if isinstance(payload, ToolResult):
-        if not payload.loop_id:
-            raise InvalidMessage(
-                f"the result of call {payload.call_id!r} does not say its loop: give loop_id",
-                subject=place,
-                reason=Refusal.INVALID,
-                field="loop_id",
-            )
-        return Returned(payload.loop_id, at, payload)
+        return _returned(payload, at)
     raise not_for(place, payload, "a task, a signal, a response or a tool result")
 
 
-def _answered(response: AgentResponse, at: float, place: str) -> Report:
+def _returned(result: ToolResult, at: float) -> Report | Returned:
+    """A result in our words: its call's id names the loop, the turn and the call."""
+    named = _effect(result.call_id, "execute")
+    if named is not None:
+        loop_id, turn, index = named
+        return Report(loop_id, ToolReturned(at, turn, index, result))
+    if not result.loop_id:
+        raise NotOurs(f"the result of call {result.call_id!r}, which is none of flyball's")
+    return Returned(result.loop_id, at, result)
+
+
+def _answered(response: AgentResponse, at: float) -> Report:
     """An answer in our words: its request's id names the loop and the turn."""
-    words = response.request_id.rsplit("/", 4)
-    if len(words) != 5 or words[3] != "infer" or not words[2].isdecimal():
-        raise InvalidMessage(
-            f"request_id {response.request_id!r} is none of flyball's requests",
-            subject=place,
-            reason=Refusal.INVALID,
-            field="request_id",
-        )
-    loop_id, turn = words[0], int(words[2])
+    named = _effect(response.request_id, "infer")
+    if named is None:
+        raise NotOurs(f"the answer to request {response.request_id!r}, which is none of flyball's")
+    loop_id, turn, _ = named
     try:
         return Report(loop_id, model_answered(Result(response.answer()), turn, at, at))
     except FlyballError as error:
         return Report(loop_id, model_failed(error, turn, at, at))
+
+
+def _effect(name: str, kind: str) -> tuple[str, int, int] | None:
+    """The loop, the turn and the index of an effect of ours, by its id; None of anything else."""
+    words = name.rsplit("/", 4)
+    if len(words) != 5 or words[3] != kind or not (words[2].isdecimal() and words[4].isdecimal()):
+        return None
+    return words[0], int(words[2]), int(words[4])

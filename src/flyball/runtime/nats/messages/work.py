@@ -74,10 +74,14 @@ def write_answer(command: InferCommand, event: ModelAnswered | ModelFailed, *, o
 
 
 def write_call(command: ExecuteCommand) -> bytes:
-    """A tool call as a message, with the task's metadata."""
+    """A tool call as a message, with the task's metadata.
+
+    On the wire its id is the effect's: whoever answers names loop, turn and call by that.
+    """
     facts = command.facts
     payload = replace(
         command.call,
+        id=command.id,
         metadata={**(command.call.metadata or {}), **(facts.metadata or {})} or None,
         loop_id=command.loop_id,
         trace_id=facts.correlation.trace_id or None,
@@ -113,6 +117,7 @@ def write_result(command: ExecuteCommand, event: ToolReturned, *, ours: bool) ->
     """What a tool returned, as a message."""
     payload = replace(
         portable_result(event.result),
+        call_id=command.id if ours else event.result.call_id,
         loop_id=command.loop_id or None,
         trace_id=command.facts.correlation.trace_id or None,
     )

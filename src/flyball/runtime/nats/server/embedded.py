@@ -36,9 +36,9 @@ _LOOK = 0.01
 class EmbeddedServer:
     """The server of a folder, from the beginning of the block to its end."""
 
-    def __init__(self, folder: Path, *, port: int = 0) -> None:
+    def __init__(self, folder: Path | str, *, port: int = 0) -> None:
         """Nothing happens yet. `port` 0 is any that is free."""
-        self._settings = ServerSettings(folder.resolve(), secrets.token_urlsafe(24), port)
+        self._settings = ServerSettings(Path(folder).resolve(), secrets.token_urlsafe(24), port)
         self._process: asyncio.subprocess.Process | None = None
         self._supervisor: asyncio.Task[None] | None = None
         self._held = ExitStack()

@@ -14,12 +14,14 @@ not know.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.core.effects import Effect, Execute, Infer, Wait
-from flyball.core.errors import JournalConflict, LoopTakenOver
+from flyball.core.errors import JournalConflict, LoopNotFound, LoopTakenOver
 from flyball.core.events import Event, Reopened, SignalReceived, Started, ToolReturned
 from flyball.core.forms.semstreams import TaskMessage
 from flyball.core.messages import Role, ToolResult
@@ -39,7 +41,7 @@ from flyball.runtime.nats import subjects
 from flyball.runtime.nats.bus import AGENT, Bus
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.journal import NatsJournal
-from flyball.runtime.nats.messages.told import Returned, read_told, write_signal, write_task
+from flyball.runtime.nats.messages.told import NotOurs, Returned, read_told, write_signal, write_task
 from flyball.runtime.nats.messages.work import write_call, write_request
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.model import ModelWorker
@@ -48,6 +50,7 @@ from flyball.runtime.nats.workers.stopping import LetGo, tell
 from flyball.runtime.nats.workers.tools import ToolsWorker
 from flyball.runtime.nats.workers.turns import Turns
 
+_log = logging.getLogger("flyball.nats")
 _KEPT = 2_000
 """How many loops a worker keeps in mind: others are read again when something comes for them."""
 REPLY = "Flyball-Reply"
@@ -107,13 +110,23 @@ class LoopWorker:
 
     async def work(self, delivery: Delivery) -> None:
         """Take in what a message says, and go on with its loop as far as that leads here."""
-        told = read_told(await self._bus.opened(delivery), delivery.subject)
+        try:
+            told = read_told(await self._bus.opened(delivery), delivery.subject)
+        except NotOurs as why:
+            _log.info("%s: %s", delivery.subject, why)
+            return
         if isinstance(told, TaskMessage):
             told = await self._wanted(told)
         fresh: set[str] | None = None
         if isinstance(told, Report) and isinstance(told.event, SignalReceived | Reopened):
             fresh = await self._signalled(told.loop_id, told.event, delivery)
-        commands = await self._turn(told, fresh)
+        try:
+            commands = await self._turn(told, fresh)
+        except LoopNotFound:
+            if not isinstance(told, Returned):
+                raise
+            _log.info("%s: a result for loop %s, which is none of ours", delivery.subject, told.loop_id)
+            return
         # One command leads to one report, mostly: that is a plain loop.
         while len(commands) == 1:
             report = await self._near.perform(commands[0])
@@ -306,6 +319,8 @@ def _take(keeper: Keeper, told: Report | Returned) -> bool:
     if isinstance(told, Returned):
         event: Event | None = _returned(keeper.state, told.result, told.at)
         return event is not None and keeper.take(event)
+    if isinstance(told.event, ToolReturned):
+        return keeper.take(_as_called(keeper.state, told.event))
     return not isinstance(told.event, Started) and keeper.take(told.event)
 
 
@@ -315,3 +330,11 @@ def _returned(state: State, result: ToolResult, at: float) -> ToolReturned | Non
         if call.id == result.call_id:
             return ToolReturned(at, state.turn, index, result)
     return None
+
+
+def _as_called(state: State, event: ToolReturned) -> ToolReturned:
+    """A result under the id that the model gave its call: on the wire it has the effect's."""
+    result, calls, index = event.result, state.calls, event.index
+    if event.turn != state.turn or not 0 <= index < len(calls) or result.call_id == calls[index].id:
+        return event
+    return replace(event, result=replace(result, call_id=calls[index].id))
