@@ -16,4 +16,15 @@ shop = Agent(ScriptedEngine(tool_call("pay", {"amount": 3}), "Paid."), tools=[pa
 same = shop
 greeter = Agent(ScriptedEngine("Hello."), name="greeter")
 some = [greeter]
+made = "made by hand"
+
+
+def make() -> str:
+    return "made by a function"
+
+
+def cannot() -> str:
+    raise ValueError("no database")
+
+
 number = 7

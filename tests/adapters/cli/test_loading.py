@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flyball.adapters.cli.loading import output_of, tools_of
+from flyball.adapters.cli.loading import deps_of, output_of, tools_of
 from flyball.core.errors import UserError
 from tests.adapters.cli.conftest import TOOLBOX
 from tests.adapters.cli.toolbox import City, weather
@@ -76,3 +76,14 @@ def test_tools_that_are_not_there(reference: str, told: str) -> None:
 def test_a_type_without_a_name() -> None:
     with pytest.raises(UserError, match="name the type too"):
         output_of(TOOLBOX)
+
+
+def test_dependencies_are_a_value_or_made_by_a_function() -> None:
+    here = "tests.adapters.cli.agents"
+    assert deps_of(None) is None
+    assert deps_of(f"{here}:made") == "made by hand"
+    assert deps_of(f"{here}:make") == "made by a function"
+    with pytest.raises(UserError, match="it failed: ValueError: no database"):
+        deps_of(f"{here}:cannot")
+    with pytest.raises(UserError, match="name the value or the function too"):
+        deps_of(here)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -76,7 +77,7 @@ async def _follow(name: str, start: int, cluster: Cluster, shared: Shared) -> in
 
     async with found(name, cluster, shared, coming=True) as (runtime, loop_id, _):
         events = (await runtime.journal.read(loop_id))[:start]
-        teller = _Teller(events)
+        teller = Teller(events)
         async for told in runtime.follow(loop_id, len(events)):
             if isinstance(told, Recorded):
                 events.append(told.event)
@@ -88,14 +89,15 @@ async def _follow(name: str, start: int, cluster: Cluster, shared: Shared) -> in
     return 0
 
 
-class _Teller:
+class Teller:
     """Tells each step once, and keeps it apart from the words that are being said."""
 
     def __init__(self, events: list[Event]) -> None:
         """Nothing is told yet; what these events tell is not."""
         from flyball.adapters.cli.timeline import steps_of
 
-        self._told = len(steps_of(events)) if events else 0
+        # Counted one by one: steps stand in the order of their beginning, and an early one may come late.
+        self._told = Counter(steps_of(events) if events else ())
         self._midway = False
 
     def say(self, text: str) -> None:
@@ -120,10 +122,10 @@ class _Teller:
         from flyball.adapters.cli.timeline import steps_of
 
         began, steps = events[0].at, steps_of(events)
-        for step in steps[self._told :]:
+        for step in (Counter(steps) - self._told).elements():
             self._end_line()
             took = "" if step.took is None else f"  {step.took:.2f} s"
             tokens = f"  {step.tokens}" if step.tokens else ""
             line = f"+{step.at - began:.2f} s {step.mark} {step.what}  {step.about}{took}{tokens}"
             err().print(line, style=step.style, overflow="ellipsis", no_wrap=True)
-        self._told = len(steps)
+        self._told = Counter(steps)

@@ -61,6 +61,26 @@ def agents_of(reference: str) -> list[Agent[Any, Any]]:
     return agents
 
 
+def deps_of(reference: str | None) -> Any:
+    """What `module:name` names: the dependencies of agents and tools, or a function that makes them.
+
+    Raises:
+        UserError: there is none, or the function fails.
+    """
+    if reference is None:
+        return None
+    module, name = _module_of(reference, "--deps")
+    if not name:
+        raise UserError(f"--deps {reference}: name the value or the function too, as in {reference}:deps")
+    found = _attribute(module, name, "--deps")
+    if not callable(found):
+        return found
+    try:
+        return found()
+    except Exception as error:
+        raise UserError(f"--deps {reference}: it failed: {type(error).__name__}: {error}") from error
+
+
 def output_of(reference: str) -> Any:
     """The type that `module:Type` names.
 

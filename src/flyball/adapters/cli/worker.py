@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.endpoints import within_limits
-from flyball.adapters.cli.loading import agents_of
+from flyball.adapters.cli.loading import agents_of, deps_of
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.screen import err
 from flyball.core.errors import UserError
@@ -31,6 +31,7 @@ def worker(
     *,
     serve: str = _EVERY,
     endpoint: tuple[str, ...] = (),
+    deps: str | None = None,
     cluster: Cluster = CLUSTER,
     debug: bool = False,
 ) -> int:
@@ -41,12 +42,13 @@ def worker(
         serve: What this one does: loop, model, tools, or some of them with commas between.
         endpoint: How much it asks of a model, as MODEL=rpm:60,concurrent:4: calls begun in a minute, calls at
             once. May be said for several models.
+        deps: What agents and tools get as ctx.deps: module:name of it, or of a function that makes it.
         cluster: The NATS server.
         debug: Show the traceback of an error.
     """
     del debug
     found, kinds = within_limits(agents_of(agents), endpoint), _kinds(serve)
-    return run(_work(cluster.options(), found, kinds), _fast_loop())
+    return run(_work(cluster.options(), found, kinds, deps_of(deps)), _fast_loop())
 
 
 def up(
@@ -55,6 +57,7 @@ def up(
     *,
     port: int = 0,
     endpoint: tuple[str, ...] = (),
+    deps: str | None = None,
     cluster: Cluster = CLUSTER,
     debug: bool = False,
 ) -> int:
@@ -67,14 +70,15 @@ def up(
         port: Where the server listens, on this machine only; any port that is free unless it is said.
         endpoint: How much is asked of a model, as MODEL=rpm:60,concurrent:4: calls begun in a minute, calls
             at once. May be said for several models.
+        deps: What agents and tools get as ctx.deps: module:name of it, or of a function that makes it.
         cluster: Another server than this machine's own.
         debug: Show the traceback of an error.
     """
     del debug
     found = within_limits(agents_of(agents), endpoint)
     if cluster.nats is not None:
-        return run(_work(cluster.options(), found, _kinds(_EVERY)), _fast_loop())
-    return run(_up(found, port), _fast_loop())
+        return run(_work(cluster.options(), found, _kinds(_EVERY), deps_of(deps)), _fast_loop())
+    return run(_up(found, port, deps_of(deps)), _fast_loop())
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -86,25 +90,25 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return new_event_loop
 
 
-async def _up(agents: list[Any], port: int) -> int:
+async def _up(agents: list[Any], port: int, deps: Any) -> int:
     from flyball.runtime.nats import EmbeddedServer
 
     try:
         async with EmbeddedServer(server_folder(), port=port) as server:
             with announced(server.options):
                 err().print(f"NATS at {server.url}, its data in {server_folder()}", style="dim")
-                return await _work(server.options, agents, _kinds(_EVERY))
+                return await _work(server.options, agents, _kinds(_EVERY), deps)
     except asyncio.CancelledError:
         return 0
 
 
-async def _work(options: NatsOptions, agents: list[Any], kinds: list[Kind]) -> int:
+async def _work(options: NatsOptions, agents: list[Any], kinds: list[Kind], deps: Any) -> int:
     from flyball.runtime.nats import Crew, NatsJournal
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     journal = await NatsJournal.open(options)
     try:
-        async with journal, Crew(journal, agents, kinds) as crew:
+        async with journal, Crew(journal, agents, kinds, deps=deps) as crew:
             names = ", ".join([agent.spec.agent for agent in agents])
             err().print(f"ready: {', '.join(kinds)} for {names}")
             await crew.work()

@@ -29,7 +29,7 @@ from flyball.runtime.nats.stored import WRONG_LAST, Stored
 from flyball.runtime.nats.subjects import AGENT_SUBJECTS, DEAD, DEAD_SUBJECTS, forward_subject
 
 AGENT, CLAIMS = "AGENT", "CLAIMS"
-_KEPT = 3 * 24 * 3600.0
+_KEPT = 7 * 24 * 3600.0
 """Seconds that the wire is kept: nothing rests on it once a loop is over."""
 _ROOM = 16_384
 """Bytes of a message that are left to its headers and its subject."""
@@ -71,7 +71,8 @@ class Bus:
             StreamConfig(DEAD, subjects=[DEAD_SUBJECTS], allow_direct=True, **shared),
         ):
             await make(self.connection, config.name or "", partial(self.connection.js.add_stream, config))
-        await make_bucket(self.connection, CLAIMS, self._replicas, _KEPT)
+        # Kept for ever: a loop may be gone on with after years, and what may start once has started.
+        await make_bucket(self.connection, CLAIMS, self._replicas)
         self._claims = await self.connection.patiently(lambda: self.connection.js.key_value(CLAIMS))
 
     async def publish(
@@ -126,18 +127,23 @@ class Bus:
 
     async def forward(self, kind: str, agent: str, delivery: Delivery) -> bool:
         """Give a message to the workers of an agent; False if no worker of this kind has ever had it."""
-        consumer = hired_for(kind, agent)
-        if self._hired.get(consumer, 0.0) < time.monotonic():
-            from nats.js.errors import NotFoundError
+        if not await self.is_hired(hired_for(kind, agent)):
+            return False
+        headers = {name: value for name, value in delivery.headers.items() if not name.startswith("Nats-")}
+        headers[FROM] = delivery.subject
+        await self.publish(forward_subject(kind, agent), delivery.data, f"for/{delivery.reply}", more=headers)
+        return True
 
+    async def is_hired(self, consumer: str) -> bool:
+        """Whether anybody has ever taken the messages of a consumer of this name."""
+        from nats.js.errors import NotFoundError
+
+        if self._hired.get(consumer, 0.0) < time.monotonic():
             try:
                 await self.connection.patiently(lambda: self.connection.js.consumer_info(AGENT, consumer))
             except NotFoundError:
                 return False
             self._hired[consumer] = time.monotonic() + _TRUSTED
-        headers = {name: value for name, value in delivery.headers.items() if not name.startswith("Nats-")}
-        headers[FROM] = delivery.subject
-        await self.publish(forward_subject(kind, agent), delivery.data, f"for/{delivery.reply}", more=headers)
         return True
 
     async def remind(self, loop_id: str, effect: str, at: float) -> None:
@@ -181,3 +187,8 @@ class Bus:
 def hired_for(kind: str, agent: str) -> str:
     """The consumer of an agent's workers of one kind."""
     return f"{kind}-for-{token(agent)}"
+
+
+def hired_for_tool(name: str) -> str:
+    """The consumer of those who host a tool."""
+    return f"tool-{token(name)}"

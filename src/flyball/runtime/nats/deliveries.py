@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flyball.runtime.nats.connection import Connection
 
 _log = logging.getLogger("flyball.nats")
-_EXPIRES = 5.0
+_EXPIRES = 2.5
 """Seconds that the server keeps our wish for messages in mind: then it is told anew, in case it was lost."""
 _NANO = 1_000_000_000
 _TO_ACKNOWLEDGE = "$JS.ACK."

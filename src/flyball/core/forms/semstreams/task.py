@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from flyball.core.errors import InvalidMessage
 from flyball.core.forms.fields import filled
 from flyball.core.forms.semstreams.context import ConstructedContext
 from flyball.core.forms.semstreams.keyed import Always, Payload
 from flyball.core.forms.semstreams.kinds import Choice, Object, Tools
 from flyball.core.forms.semstreams.types import Category
-from flyball.core.forms.semstreams.validation import validate_tool_choice
+from flyball.core.forms.semstreams.validation import validate_tool_choice, validate_tool_definition
 from flyball.core.messages import JSON
 
 ABOUT_A_TASK = (
@@ -57,10 +58,15 @@ class TaskMessage(Payload, frozen=True, kw_only=True):
         """Check that the task can be begun.
 
         Raises:
-            InvalidMessage: there is no task_id, role, model or prompt.
-            InvalidRequest: a tool choice lacks its tool's name.
+            InvalidMessage: there is no task_id, role, model or prompt, or a depth is below 0.
+            InvalidRequest: a tool lacks its name or its parameters, or a tool choice its tool's name.
         """
         self.require("task_id", "role", "model", "prompt")
+        for field in ("depth", "max_depth"):
+            if getattr(self, field) < 0:
+                raise InvalidMessage(f"{field} in a task is {getattr(self, field)}, below 0", field=field)
+        for tool in self.tools:
+            validate_tool_definition(tool)
         if self.tool_choice is not None:
             validate_tool_choice(self.tool_choice)
 

@@ -38,7 +38,7 @@ from flyball.orchestrate.signalling import signal_event
 from flyball.orchestrate.state import State
 from flyball.orchestrate.task_loops import loop_of_task, task_started
 from flyball.runtime.nats import subjects
-from flyball.runtime.nats.bus import AGENT, Bus
+from flyball.runtime.nats.bus import AGENT, Bus, hired_for_tool
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.told import NotOurs, Returned, read_told, write_signal, write_task
@@ -264,6 +264,10 @@ class LoopWorker:
                 await keeper.catch_up()
         return keeper
 
+    async def _warn_if_unhosted(self, loop_id: str, tool: str) -> None:
+        if not await self._bus.is_hired(hired_for_tool(tool)):
+            _log.warning("loop %s waits for the tool %r, which no worker has hosted yet", loop_id, tool)
+
     def _keep(self, bindings: Bindings, state: State, events: list[Event]) -> Keeper:
         return Keeper(
             bindings, self._journal, state, events, cancel=self._cancel, spawn=self._spawn, home=self._home
@@ -303,6 +307,7 @@ class LoopWorker:
                 else:
                     where = subjects.execute_subject(call.call.name)
                     sending.append((where, write_call(call), effect.id))
+                    await self._warn_if_unhosted(loop_id, call.call.name)
             elif isinstance(effect, Wait) and effect.until is not None:
                 await self._bus.remind(loop_id, effect.id, effect.until)
         if sending:

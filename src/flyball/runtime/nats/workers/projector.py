@@ -72,7 +72,7 @@ class Projector:
         journal: NatsJournal,
         *,
         hold: float = 30.0,
-        interval: float = 0.1,
+        interval: float = 0.5,
         passing: float = 1.0,
         detail: Detail = "summary",
     ) -> None:
@@ -103,7 +103,7 @@ class Projector:
                 journal_stream(number),
                 "projector",
                 tuple([entries(number, kind) for kind in _TOLD_BY]),
-                room=64,
+                room=128,
                 hold=hold,
                 only_new=True,
             )

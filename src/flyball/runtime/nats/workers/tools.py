@@ -12,10 +12,9 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import ExecuteCommand
 from flyball.orchestrate.moves import interrupted
 from flyball.runtime.nats import subjects
-from flyball.runtime.nats.bus import AGENT, Bus
+from flyball.runtime.nats.bus import AGENT, Bus, hired_for_tool
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.messages.work import read_call, write_result
-from flyball.runtime.nats.naming import token
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
 
@@ -36,7 +35,7 @@ class ToolsWorker:
         self._busy = 0
         self.stoppable = Stoppable(bus.connection)
         self.posts = [
-            Post(AGENT, f"tool-{token(name)}", (subjects.execute_subject(name),), room=room, hold=hold)
+            Post(AGENT, hired_for_tool(name), (subjects.execute_subject(name),), room=room, hold=hold)
             for name in agents.tools()
         ]
 
