@@ -326,7 +326,8 @@ def from_outside(draw: st.DrawFn, world: World) -> Event:
     if kind == 3:
         return Resumed(now, VERSION, state.epoch + draw(_up_to[1]))
     if kind == 4:
-        return TimePassed(now + draw(_later))
+        world.now += draw(_later)  # and it does not come back
+        return TimePassed(world.now)
     if kind == 5:
         return StageMoved(now, draw(_stages)) if draw(_either) else ChildStarted(now, draw(_children))
     if kind == 6:
