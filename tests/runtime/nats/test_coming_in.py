@@ -8,11 +8,11 @@ import json
 import os
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import nkeys
 import pytest
 
 from flyball import Agent
@@ -20,6 +20,8 @@ from flyball.core.errors import JournalUnreachable, UserError
 from flyball.runtime.nats import Crew, EmbeddedServer, NatsJournal, NatsOptions, NatsRuntime
 from flyball.runtime.nats.server.settings import ServerSettings
 from flyball.testing import ScriptedEngine
+
+nkeys: Any = import_module("nkeys")  # it has no types
 
 
 class _Settings(ServerSettings, frozen=True):
@@ -40,9 +42,8 @@ class Guarded(EmbeddedServer):
 
 def key(prefix: int) -> tuple[bytes, Any]:
     """A new seed, and its key."""
-    library: Any = nkeys  # it has no types
-    seed: Any = library.encode_seed(os.urandom(32), prefix)
-    return bytes(seed), library.from_seed(bytearray(seed))
+    seed: Any = nkeys.encode_seed(os.urandom(32), prefix)
+    return bytes(seed), nkeys.from_seed(bytearray(seed))
 
 
 def public(pair: Any) -> str:
