@@ -388,8 +388,8 @@ async def test_a_keeper_has_the_editor_begun_by_others_and_repeats_that_after_a_
     loop_id = await answered(journal, planner, metadata={"who": "me"})
 
     async def keep() -> None:
-        bound = planner.bindings()
-        keeper = await Keeper.of(lambda _: bound, journal, loop_id, spawn=others.spawn)
+        standing = await _standing(journal, loop_id)
+        keeper = Keeper(planner.bindings(), journal, *standing, spawn=others.spawn)
         await keeper.pump()
 
     others.dies = True
@@ -436,8 +436,8 @@ async def test_a_keeper_cancels_children_by_others_and_repeats_that_after_a_cras
     await send_signal(journal, "root", Signal(SignalType.CANCEL, by="me"), clock)
 
     async def keep() -> None:
-        bound = WORKER.bindings()
-        keeper = await Keeper.of(lambda _: bound, journal, "root", cancel=others.cancel)
+        standing = await _standing(journal, "root")
+        keeper = Keeper(WORKER.bindings(), journal, *standing, cancel=others.cancel)
         await keeper.pump()
 
     others.dies = True

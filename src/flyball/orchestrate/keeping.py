@@ -13,7 +13,7 @@ a keeper and is recorded already came before, to somebody who may not have lived
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable
 from typing import Any
 
 from flyball.core.clock import Clock
@@ -28,7 +28,6 @@ from flyball.orchestrate.editing import Spawn, take_leave
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.machine import owed
-from flyball.orchestrate.recorded import load
 from flyball.orchestrate.state import State
 
 
@@ -76,26 +75,6 @@ class Keeper(Ledger):
         self.asked_again = False
         """Whether what `pump` gave last may have been seen to by others."""
         self.theirs_folded()
-
-    @classmethod
-    async def of(
-        cls,
-        bindings_for: Callable[[str], Bindings],
-        journal: Journal,
-        loop_id: str,
-        *,
-        cancel: Cancel | None = None,
-        spawn: Spawn | None = None,
-        home: Home | None = None,
-    ) -> Keeper:
-        """Keep a recorded loop; `bindings_for` gives an agent's bindings.
-
-        Raises:
-            LoopNotFound: the journal holds no such loop.
-        """
-        events, state = await load(journal, loop_id)
-        bindings = bindings_for(state.spec.agent)
-        return cls(bindings, journal, state, events, cancel=cancel, spawn=spawn, home=home)
 
     def ask_again(self, only: Collection[str] | None = None) -> None:
         """Have the next `pump` give effects that others may have seen to: all, or those of these ids."""
