@@ -169,8 +169,9 @@ def test_a_layout_that_cannot_be(values: dict[str, int]) -> None:
         Layout(**values)
 
 
+@pytest.mark.parametrize(("before", "looked_for"), [(3, 0), (70, 4)], ids=["short", "long"])
 async def test_who_follows_a_loop_does_not_read_it_anew_each_time(
-    journal: NatsJournal, monkeypatch: pytest.MonkeyPatch
+    journal: NatsJournal, monkeypatch: pytest.MonkeyPatch, before: int, looked_for: int
 ) -> None:
     asked: list[int] = []
     publish = journal.connection.publish
@@ -179,18 +180,22 @@ async def test_who_follows_a_loop_does_not_read_it_anew_each_time(
         asked.append(msgspec.json.decode(data)["seq"])
         await publish(subject, data, reply)
 
-    for n in range(3):
+    for n in range(before):
         await journal.append("loop", numbered(1, n), n)
     monkeypatch.setattr(journal.connection, "publish", counted)
-    assert await journal.read("loop") == numbered(3)
-    await journal.append("loop", numbered(1, 3), 3)
-    assert await journal.read("loop", 3) == numbered(1, 3)
-    assert await journal.read("loop", 4) == []
-    assert await journal.read("loop", 1) == numbered(3, 1), "and who wants more has it"
-    first, second = (
-        asked  # what is read whole is not looked for in the stream: its last entry says where it is
-    )
-    assert second > first > 3
+    assert await journal.read("loop") == numbered(before)
+    await journal.append("loop", numbered(1, before), before)
+    assert await journal.read("loop", before) == numbered(1, before)
+    assert await journal.read("loop", before + 1) == [], "and nobody looks for what is not there"
+    await journal.append("loop", numbered(1, before + 1), before + 1)
+    assert await journal.read("loop", before + 1) == numbered(1, before + 1)
+    assert await journal.read("loop", 1) == numbered(before + 1, 1), "and who wants more has it"
+    # A short loop's last entry says where the others are. A long one is looked for, from where it was read.
+    assert len(asked) == looked_for
+    if asked:
+        whole, second, third, again = asked
+        assert third > second > before
+        assert whole == again == 1
 
 
 async def test_a_loop_is_read_where_its_entries_are_and_a_long_one_is_looked_for(

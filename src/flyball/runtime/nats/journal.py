@@ -155,7 +155,7 @@ class NatsJournal:
         place = self._read.get(loop_id)
         # An entry begins where the last one that was read ended, or all are read.
         reached = place if place is not None and place.length <= start else Tail()
-        messages = None if reached.length else await self._all(loop_id, subjects)
+        messages = await self._named(reached, loop_id, subjects)
         if messages is None:
             messages = await self._from(reached.sequence + 1, loop_id, subjects)
         if messages:
@@ -163,15 +163,18 @@ class NatsJournal:
         wanted = [message for message in messages if _length(message) > start]
         return events_of([await self._entry(message) for message in wanted], loop_id, start)
 
-    async def _all(self, loop_id: str, subjects: LoopSubjects) -> list[Msg] | None:
-        """All entries of a loop, by the places that its last one names; None where it names none.
+    async def _named(self, reached: Tail, loop_id: str, subjects: LoopSubjects) -> list[Msg] | None:
+        """A loop's entries after what was read, by the places that the last one names; None if it names none.
 
         Looking through a stream for a loop's entries takes the longer the more loops there are.
         """
         end = await self._end(loop_id, subjects)
-        if not end.length:
+        if end.length <= reached.length:
             return []
-        return None if end.entries is None else await at_places(self.connection, subjects.stream, end.entries)
+        if end.entries is None:
+            return None
+        places = tuple([place for place in end.entries if place > reached.sequence])
+        return await at_places(self.connection, subjects.stream, places)
 
     async def _from(self, first: int, loop_id: str, subjects: LoopSubjects) -> list[Msg]:
         """The entries of a loop from a place in the stream on, as far as they are known to be there."""
