@@ -38,7 +38,9 @@ from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.crew import ALL, Crew, Kind
 from flyball.runtime.nats.dead import Dead, dead_letters
 from flyball.runtime.nats.messages.frame import own
+from flyball.runtime.nats.messages.told import write_signal
 from flyball.runtime.nats.subjects import DEAD
+from flyball.runtime.nats.workers.loop import REPLY
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import SCENARIOS, STOPPER, WORKER, Scenario, add, pay
 from tests.runtime.nats.conftest import clear
@@ -422,3 +424,74 @@ async def test_any_id_is_an_id(runtime: NatsRuntime, loop_id: str) -> None:
             await asyncio.wait_for(agent.run("hi", runtime=runtime, loop_id=loop_id), 20)
         ).output == "hello"
     assert loop_id in await runtime.journal.loops()
+
+
+async def test_a_signal_that_is_refused_has_nothing_done_again(runtime: NatsRuntime) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(Script):
+        async def infer(self, request: Any) -> Any:
+            asked.set()
+            await go_on.wait()
+            return await super().infer(request)
+
+    model = Slow("hello", "quickly")
+    agent = Agent(model, name="greeter")
+    async with working(runtime, agent), working(runtime, agent):
+        running = asyncio.create_task(agent.run("hi", runtime=runtime, loop_id="one"))
+        await asyncio.wait_for(asked.wait(), 10)
+        for wrong in ("retry", "resume", "approve"):
+            with pytest.raises(SignalRefused):
+                await runtime.signal("one", wrong)
+        await runtime.signal("one", "feedback", "Be quick.")
+        go_on.set()
+        assert (await asyncio.wait_for(running, 10)).output == "quickly"
+    assert model.calls == 2, "a call was made twice"
+
+
+async def test_nobody_has_a_worker_speak_where_he_may_not(runtime: NatsRuntime) -> None:
+    heard: list[bytes] = []
+
+    async def hear(message: Any) -> None:
+        heard.append(message.data)
+
+    agent = Agent(Script(call("pay", '{"amount":5}'), "paid"), tools=[pay], name="payer")
+    async with working(runtime, agent):
+        running = asyncio.create_task(agent.run("pay 5", runtime=runtime, loop_id="bill"))
+        await runtime.journal.wait("bill", 1)
+        await runtime.connection.subscribe("somewhere.else", hear)
+        said = write_signal("bill", Signal(SignalType.FEEDBACK, id="f", text="hm"), 1.0)
+        await runtime.bus.publish("agent.signal.bill", said, "f", more={REPLY: "somewhere.else"})
+        await runtime.signal("bill", "approve")
+        await asyncio.wait_for(running, 10)
+    assert heard == []
+
+
+async def test_a_loop_that_came_to_its_end_is_not_stuck(runtime: NatsRuntime) -> None:
+    agent = Agent(Script("hello"), name="greeter")
+    async with working(runtime, agent):
+        first = await asyncio.wait_for(agent.run("hi", runtime=runtime, loop_id="over"), 10)
+        await runtime.bus.publish("agent.response.bad", b"not json", "bad", loop_id="over")
+        await dead(runtime, 1)
+        again = await asyncio.wait_for(agent.run("hi", runtime=runtime, loop_id="over"), 10)
+    assert again.output == first.output
+
+
+async def test_what_was_answered_is_not_done_again(runtime: NatsRuntime) -> None:
+    """The acknowledgement of a call was lost, or the server does not remember it."""
+    seen: list[int] = []
+
+    @tool
+    async def count(n: int) -> int:
+        seen.append(n)
+        return n
+
+    agent = Agent(Script(call("count", '{"n":1}'), "done"), tools=[count], name="counter")
+    async with working(runtime, agent, nearby=False):
+        await asyncio.wait_for(agent.run("go", runtime=runtime), 10)
+        js = runtime.connection.js
+        for subject in ("tool.execute.count", "agent.request.*"):
+            old = await js.get_last_msg(AGENT, subject)
+            await js.publish(old.subject, old.data)
+        assert (await asyncio.wait_for(agent.run("go", runtime=runtime), 10)).output == "done"
+    assert seen == [1, 1]

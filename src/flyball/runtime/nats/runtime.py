@@ -19,7 +19,7 @@ from typing_extensions import Unpack
 
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT
-from flyball.core.errors import DepsError, JournalUnreachable
+from flyball.core.errors import DepsError, JournalUnreachable, WorkPutAside
 from flyball.core.events import Stage, Started
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
@@ -124,7 +124,13 @@ class NatsRuntime:
 
     async def _until_done(self, loop_id: str) -> State:
         async with noticing(self.bus, loop_id) as stuck:
-            return await stuck.unless(until_done(self.journal, loop_id))
+            try:
+                return await stuck.unless(until_done(self.journal, loop_id))
+            except WorkPutAside:
+                _, state = await load(self.journal, loop_id)
+                if state.at != "done":
+                    raise
+                return state  # whatever of it was put aside, it came to its end
 
     # As a driver
 

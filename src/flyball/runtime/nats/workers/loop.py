@@ -55,6 +55,8 @@ _KEPT = 2_000
 """How many loops a worker keeps in mind: others are read again when something comes for them."""
 REPLY = "Flyball-Reply"
 """The header of a signal whose sender waits to hear whether it was taken."""
+_INBOXES = "_INBOX."
+"""What subjects of answers begin with."""
 
 
 class Near(Struct, frozen=True):
@@ -209,13 +211,15 @@ class LoopWorker:
         # It has just been read: who keeps it need not read it again.
         if taken:
             events.append(event)
-        self._keepers.setdefault(loop_id, self._keep(bindings, state, events))
-        if reply := delivery.headers.get(REPLY):
+        if loop_id not in self._keepers:
+            self._remember(self._keep(bindings, state, events))
+        reply = delivery.headers.get(REPLY, "")
+        if reply.startswith(_INBOXES):  # and nowhere else: anybody may have set it
             await self._bus.connection.publish(reply, b"1" if taken else b"0")
         if taken:
             return {effect.id for effect in owed(state)} - before
-        came_before = isinstance(event, Reopened) or event.signal.id in state.signals
-        return None if came_before else set()
+        name = event.id if isinstance(event, Reopened) else event.signal.id
+        return None if name and name in state.signals else set()
 
     async def _wanted(self, task: TaskMessage) -> Report:
         """What a task of somebody else's asks for: a new loop, or something for one that is there.
@@ -255,14 +259,17 @@ class LoopWorker:
         if keeper is None:
             events, state = await load(self._journal, loop_id)
             keeper = self._keep(self._agents.get(state.spec.agent), state, events)
-            self._keepers[loop_id] = keeper
-            if len(self._keepers) > _KEPT:
-                self._keepers.popitem(last=False)
+            self._remember(keeper)
         else:
             self._keepers.move_to_end(loop_id)
             if self._journal.known_length(loop_id) > keeper.length:
                 await keeper.catch_up()
         return keeper
+
+    def _remember(self, keeper: Keeper) -> None:
+        self._keepers[keeper.loop_id] = keeper
+        if len(self._keepers) > _KEPT:
+            self._keepers.popitem(last=False)
 
     async def _warn_if_unhosted(self, loop_id: str, tool: str) -> None:
         if not await self._bus.is_hired(hired_for_tool(tool)):

@@ -21,6 +21,7 @@ from flyball.runtime.nats.bus import AGENT, Bus
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.messages.work import read_request, write_answer
 from flyball.runtime.nats.workers.agents import Agents
+from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
 
 Answer = ModelAnswered | ModelFailed
@@ -36,6 +37,8 @@ class ModelWorker:
         self._agents = agents
         self._room = room
         self._busy = 0
+        self._answered = Remembered()
+        """What was answered from here: after a lost acknowledgement it is asked for again."""
         self.stoppable = Stoppable(bus.connection)
         self.posts = [Post(AGENT, "model", subjects.REQUESTS, room=room, hold=hold)]
 
@@ -47,8 +50,11 @@ class ModelWorker:
     async def work(self, delivery: Delivery) -> None:
         """Make the call that a message asks for."""
         command, ours = read_request(await self._bus.opened(delivery), delivery.subject)
+        if ours and command.id in self._answered:
+            return
         with suppress(LetGo):
             await self._report(command, await self.perform(command), ours=ours)
+            self._answered.add(command.id)
 
     async def perform(self, command: InferCommand) -> Answer:
         """Make a call.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 import msgspec
 
@@ -40,7 +41,7 @@ class Stoppable:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._working: dict[str, dict[str, asyncio.Task[Any]]] = {}
-        self._told: set[asyncio.Task[Any]] = set()
+        self._told: WeakSet[asyncio.Task[Any]] = WeakSet()
 
     async def listen(self) -> None:
         """Hear what is owed no longer, until the connection is closed."""
@@ -49,30 +50,36 @@ class Stoppable:
     async def run(self, loop_id: str, effect: str, work: Coroutine[Any, Any, T]) -> T:
         """Work on an effect, unless it is told that it is owed no longer.
 
+        One that is being worked on here already is not begun anew: what comes of it is given to both.
+
         Raises:
             LetGo: it was told so.
             CancelledItself: the work was cancelled, and not by us: then nobody knows of it yet.
         """
-        task = asyncio.ensure_future(work)
         name = token(loop_id) if loop_id else ""
+        running = self._working.get(name, {}).get(effect)
+        if running is not None:
+            work.close()
+            await asyncio.wait([running])
+            return self._result(running)
+        task = asyncio.ensure_future(work)
         tasks = self._working.setdefault(name, {})
         tasks[effect] = task
         try:
             await asyncio.wait([task])
-            if not task.cancelled():
-                return task.result()
-            if task in self._told:
-                raise LetGo
-            raise CancelledItself
+            return self._result(task)
         finally:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
-            self._told.discard(task)
-            if tasks.get(effect) is task:
-                del tasks[effect]
+            del tasks[effect]
             if not tasks:
-                self._working.pop(name, None)
+                del self._working[name]
+
+    def _result(self, task: asyncio.Task[T]) -> T:
+        if not task.cancelled():
+            return task.result()
+        raise LetGo if task in self._told else CancelledItself
 
     async def _heard(self, message: Msg) -> None:
         tasks = self._working.get(message.subject.rpartition(".")[2])

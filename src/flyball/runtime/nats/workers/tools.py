@@ -16,6 +16,7 @@ from flyball.runtime.nats.bus import AGENT, Bus, hired_for_tool
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.messages.work import read_call, write_result
 from flyball.runtime.nats.workers.agents import Agents
+from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
 
 
@@ -33,6 +34,8 @@ class ToolsWorker:
         self._home = home
         self._room = room
         self._busy = 0
+        self._answered = Remembered()
+        """What was answered from here: after a lost acknowledgement it is asked for again."""
         self.stoppable = Stoppable(bus.connection)
         self.posts = [
             Post(AGENT, hired_for_tool(name), (subjects.execute_subject(name),), room=room, hold=hold)
@@ -46,12 +49,15 @@ class ToolsWorker:
     async def work(self, delivery: Delivery) -> None:
         """Run the call that a message asks for."""
         command, ours = read_call(await self._bus.opened(delivery), delivery.subject)
+        if ours and command.id in self._answered:
+            return
         elsewhere = command.agent and command.agent not in self._agents.names and not delivery.forwarded
         # Where the very agent is, a tool of this name may be another one.
         if elsewhere and await self._bus.forward(self.kind, command.agent, delivery):
             return
         with suppress(LetGo):
             await self._report(command, await self.perform(command, ours=ours), ours=ours)
+            self._answered.add(command.id)
 
     async def perform(self, command: ExecuteCommand, *, ours: bool = True) -> ToolReturned:
         """Run a call.
