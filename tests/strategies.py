@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from flyball.core import effects, events
 from flyball.core.correlation import Correlation
+from flyball.core.edits import Edit
 from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.limits import Limits, UsageLimits, UsageQuota
 from flyball.core.messages import (
@@ -250,9 +251,22 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         instructions=_several_texts,
         prompt=maybe(messages),
         error=maybe(errors),
+        passed=_several_texts,
     ),
     events.TurnPrepared: st.builds(
-        events.TurnPrepared, at=moments, turn=_turn, tools=maybe(_several_texts), error=maybe(errors)
+        events.TurnPrepared,
+        at=moments,
+        turn=_turn,
+        tools=maybe(_several_texts),
+        error=maybe(errors),
+        definitions=st.lists(definitions, max_size=1).map(tuple),
+        edits=st.lists(
+            st.builds(Edit, start=_turn, stop=_turn, messages=st.lists(messages, max_size=1).map(tuple)),
+            max_size=2,
+        ).map(tuple),
+        skipped=texts,
+        passed=_several_texts,
+        notes=_several_texts,
     ),
     events.ModelAnswered: st.builds(
         events.ModelAnswered,
@@ -270,6 +284,16 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         error=errors,
         partial=maybe(messages_of(Role.ASSISTANT)),
         duration=st.floats(0, 1e6),
+    ),
+    events.AnswerReviewed: st.builds(
+        events.AnswerReviewed,
+        at=moments,
+        turn=_turn,
+        message=maybe(messages_of(Role.ASSISTANT)),
+        dropped=texts,
+        stop=texts,
+        error=maybe(errors),
+        notes=_several_texts,
     ),
     events.CallsJudged: st.builds(
         events.CallsJudged,
@@ -326,6 +350,7 @@ EFFECTS: dict[type[Any], SearchStrategy[effects.Effect]] = {
         turn=_turn,
         purpose=st.sampled_from(["turn", "compact", "repair", "judge", "plan", "rerank"]),
     ),
+    effects.Review: st.builds(effects.Review, id=names, turn=_turn),
     effects.Judge: st.builds(
         effects.Judge, id=names, turn=_turn, indices=st.lists(_turn, max_size=3).map(tuple)
     ),

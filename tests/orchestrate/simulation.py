@@ -14,11 +14,25 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from flyball.core.codec import decode_event, encode_event
-from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
+from flyball.core.edits import edits_between
+from flyball.core.effects import (
+    Admit,
+    Deliver,
+    Effect,
+    End,
+    Execute,
+    Infer,
+    Judge,
+    Prepare,
+    Review,
+    Settle,
+    Wait,
+)
 from flyball.core.errors import EngineError
 from flyball.core.events import (
     VERSION,
     Admitted,
+    AnswerReviewed,
     CallsJudged,
     ChildStarted,
     Delivered,
@@ -51,6 +65,7 @@ from flyball.core.messages import (
     Thinking,
     ToolCall,
     ToolResult,
+    assistant,
     user,
 )
 from flyball.core.signals import Signal, SignalType
@@ -60,6 +75,7 @@ from flyball.core.usage import Usage
 from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.machine import accepts, apply, fold, owed, start
+from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import EDGES, State
 
 T = TypeVar("T")
@@ -128,6 +144,7 @@ specs = st.builds(
     end_strategy=st.sampled_from(["early", "exhaustive"]),
     admits=st.booleans(),
     prepares=st.booleans(),
+    reviews=st.booleans(),
     judges=st.booleans(),
     filters=st.booleans(),
     delivers=st.booleans(),
@@ -151,6 +168,7 @@ _stages = st.sampled_from(Stage)
 _children = st.sampled_from(["loop", "loop-editor", "one", "two"])
 _outcomes = st.sampled_from(Outcome)
 _indices = st.integers(-1, 4)
+_sent_besides = st.sampled_from([[], [], [assistant("What?"), user("This.")]])
 
 
 def one_in(draw: st.DrawFn, number: int) -> bool:
@@ -246,6 +264,7 @@ class World:
         # What is sent, and what is left at the end, is valid for every provider.
         if state.at == "infer":
             check_history(state.history, complete=True)
+            check_history(state.history if state.sent is None else state.sent, complete=True)
         if state.at in ("deliver", "end", "done"):
             check_history(state.history)
             assert state.outcome is not None
@@ -286,11 +305,26 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
     if isinstance(effect, Prepare):
         offered = tuple(draw(_some_names))
         known = tuple(name for name in offered if name in state.spec.tools)
-        return TurnPrepared(now, effect.turn, known, error if failed else None)
+        edits, skipped = (), ""
+        if one_in(draw, 3):
+            # Whatever was said, something else is sent: as an interceptor may have it.
+            edits = edits_between(base(state), [user("Something else."), *draw(_sent_besides)])
+        elif one_in(draw, 10):
+            skipped = "not now"
+        return TurnPrepared(now, effect.turn, known, error if failed else None, edits=edits, skipped=skipped)
     if isinstance(effect, Infer):
         if failed:
             return ModelFailed(now, effect.turn, error)
         return ModelAnswered(now, effect.turn, said(draw, state.spec))
+    if isinstance(effect, Review):
+        if failed:
+            return AnswerReviewed(now, effect.turn, error=error)
+        decided = draw(st.sampled_from(["pass", "pass", "pass", "change", "drop", "stop"]))
+        changed = said(draw, state.spec) if decided == "change" else None
+        if changed is not None and not state.ids.isdisjoint([call.id for call in changed.tool_calls]):
+            changed = None
+        dropped, stop = ("no" if decided == one else "" for one in ("drop", "stop"))
+        return AnswerReviewed(now, effect.turn, changed, dropped, stop)
     if isinstance(effect, Judge):
         verdicts = [Verdict(index, draw(_either), "no", draw(_other_arguments)) for index in effect.indices]
         return CallsJudged(now, effect.turn, tuple(verdicts), error if failed else None)

@@ -16,12 +16,14 @@ from flyball.core.effects import (
     Infer,
     Judge,
     Prepare,
+    Review,
     Settle,
     Wait,
 )
 from flyball.core.events import (
     VERSION,
     Admitted,
+    AnswerReviewed,
     CallsJudged,
     ChildStarted,
     Delivered,
@@ -164,6 +166,8 @@ def _example(world: World, effect: Effect) -> Event:
         return Admitted(now)
     if isinstance(effect, Prepare):
         return TurnPrepared(now, effect.turn, tuple(world.state.spec.tools))
+    if isinstance(effect, Review):
+        return AnswerReviewed(now, effect.turn)
     if isinstance(effect, Judge):
         verdicts = tuple(Verdict(index, allowed=True) for index in effect.indices)
         return CallsJudged(now, effect.turn, verdicts)

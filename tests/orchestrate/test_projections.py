@@ -153,7 +153,7 @@ def test_every_event_has_its_span(game: Played) -> None:
             continue
         assert ids.span_id == span_id_of(effect)
         assert ids.parent_span_id == loop.span_id
-        assert bool(ids.model_request_id) == (kind in {"infer", "judge", "execute", "settle"})
+        assert bool(ids.model_request_id) == (kind in {"infer", "review", "judge", "execute", "settle"})
         assert bool(ids.tool_call_id) == (kind == "execute")
         if isinstance(event, ToolReturned):
             assert ids.tool_call_id == ids.caused_by == event.result.call_id

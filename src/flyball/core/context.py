@@ -20,7 +20,8 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     """What a RunContext tells, as data that can travel to another process.
 
     `idempotency_key` is the same each time the same call is run, also in another process after a crash.
-    `history` is there only where it was asked for.
+    `history` is there only where it was asked for. `at` is the time at which a function is called by the loop
+    itself; tools are not told.
     """
 
     loop_id: str
@@ -40,6 +41,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     history: tuple[Message, ...] | None = None
     depth: int = 0
     max_depth: int | None = None
+    at: float = 0.0
 
 
 class RunContext(Generic[DepsT]):
@@ -132,6 +134,11 @@ class RunContext(Generic[DepsT]):
     def run_step(self) -> int:
         """The turn, counted from 1."""
         return self.facts.turn
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began, as guardrails, conditions and the like are told; 0.0 in a tool."""
+        return max(0.0, self.facts.at - self.facts.started_at) if self.facts.at else 0.0
 
     @property
     def tool_name(self) -> str:

@@ -24,7 +24,7 @@ class Admit(_Effect, frozen=True, tag="admit"):
 
 
 class Prepare(_Effect, frozen=True, tag="prepare"):
-    """Prepare a turn: see which tools are available."""
+    """Prepare a turn: which tools are on offer, and whether and how what is sent differs from the history."""
 
     turn: int
 
@@ -34,6 +34,12 @@ class Infer(_Effect, frozen=True, tag="infer"):
 
     turn: int
     purpose: Literal["turn", "compact", "repair", "judge", "plan", "rerank"] = "turn"
+
+
+class Review(_Effect, frozen=True, tag="review"):
+    """Show the answer to response interceptors and run conditions, before anything follows from it."""
+
+    turn: int
 
 
 class Judge(_Effect, frozen=True, tag="judge"):
@@ -81,4 +87,4 @@ class End(_Effect, frozen=True, tag="end"):
     editor: str = ""
 
 
-Effect: TypeAlias = Admit | Prepare | Infer | Judge | Execute | Settle | Wait | Deliver | End
+Effect: TypeAlias = Admit | Prepare | Infer | Review | Judge | Execute | Settle | Wait | Deliver | End

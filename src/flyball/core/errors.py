@@ -25,7 +25,8 @@
     │   └── EnumUnrecognized            CONSTRAINT_ENUM_UNRECOGNIZED
     ├── ValidationFailure           validation_failure      infer again with what was wrong
     │   ├── RuleFailed                  VALIDATION_RULE_FAILED
-    │   │   └── GuardrailError
+    │   │   ├── GuardrailError
+    │   │   └── RequestDropped
     │   └── SemanticFailed              VALIDATION_SEMANTIC_FAILED
     ├── OrchestrationFailure        orchestration_failure   not retryable
     │   ├── StepMismatch                ORCHESTRATION_STEP_MISMATCH
@@ -346,6 +347,12 @@ class RuleFailed(ValidationFailure):
 
 class GuardrailError(RuleFailed):
     """A guardrail refused the input or the turn: details `guardrail` names it."""
+
+    retryable = False
+
+
+class RequestDropped(RuleFailed):
+    """An interceptor dropped what was to be sent: details `interceptor`, `reason`."""
 
     retryable = False
 

@@ -13,10 +13,12 @@ from typing import Any, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 
 from flyball.core.correlation import Correlation
+from flyball.core.edits import Edit
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal
 from flyball.core.spec import LoopSpec
+from flyball.core.tools import ToolDefinition
 
 VERSION = 1
 """The version of the journal's format. A journal with a greater one is refused."""
@@ -87,19 +89,34 @@ class Resumed(_Event, frozen=True, tag="resumed"):
 
 
 class Admitted(_Event, frozen=True, tag="admitted"):
-    """The input was looked at: what the prompt functions said, the prompt as it is now, or the refusal."""
+    """The input was looked at: what the prompt functions said, the prompt as it is now, or the refusal.
+
+    `passed` are the guardrails that let it through.
+    """
 
     instructions: tuple[str, ...] = ()
     prompt: Message | None = None
     error: SystemError | None = None
+    passed: tuple[str, ...] = ()
 
 
 class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
-    """What a turn's request differs in from what the spec and the history give: the tools on offer."""
+    """What a turn's request differs in from what the spec and the history give.
+
+    `tools` are those on offer, `definitions` those of them that the model is told otherwise than the spec has
+    it. `edits` are against what was sent last, with what has been said since (see `sending.base`). `skipped`
+    says why the model is not called in this turn. `passed` are the guardrails that let it through, and
+    `notes` say who changed what.
+    """
 
     turn: int
     tools: tuple[str, ...] | None = None
     error: SystemError | None = None
+    definitions: tuple[ToolDefinition, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    skipped: str = ""
+    passed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class ModelAnswered(_Event, frozen=True, tag="model_answered"):
@@ -119,6 +136,21 @@ class ModelFailed(_Event, frozen=True, tag="model_failed"):
     error: SystemError
     partial: Message | None = None
     duration: float = 0.0
+
+
+class AnswerReviewed(_Event, frozen=True, tag="answer_reviewed"):
+    """The answer was looked at before anything follows from it.
+
+    `message` takes its place, if it was changed. `dropped` says why it is as if it had not been given, `stop`
+    why the run ends with it. `notes` say who changed what.
+    """
+
+    turn: int
+    message: Message | None = None
+    dropped: str = ""
+    stop: str = ""
+    error: SystemError | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
@@ -225,6 +257,7 @@ Event: TypeAlias = (
     | TurnPrepared
     | ModelAnswered
     | ModelFailed
+    | AnswerReviewed
     | CallsJudged
     | ToolStarted
     | ToolReturned

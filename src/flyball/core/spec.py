@@ -79,9 +79,12 @@ class LoopSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     end_strategy: Literal["early", "exhaustive"] = "early"
     admits: bool = False
     prepares: bool = False
+    reviews: bool = False
     judges: bool = False
     filters: bool = False
     delivers: bool = False
     role: str = ""
     editor: str = ""
     """The agent that goes on from the answer, in a loop of its own, if this one ends well."""
+    checks: tuple[str, ...] = ()
+    """The names of the guardrails, interceptors and conditions that have a say."""

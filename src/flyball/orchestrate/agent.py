@@ -20,6 +20,7 @@ from flyball.core.context import DepsT
 from flyball.core.encodable import NotEncodable, clean_text, to_json
 from flyball.core.errors import FlyballError, UserError
 from flyball.core.events import VERSION, Started
+from flyball.core.feature import Feature
 from flyball.core.ids import new_id
 from flyball.core.limits import Limits
 from flyball.core.messages import Content, Message, Role, Text, user
@@ -88,6 +89,7 @@ class Agent(Generic[DepsT, OutputT]):
         deliveries: functions that must run when a loop ends, also if it is resumed after a crash.
         role: what the agent is there for, such as `architect`; it stands in journals, and decides the stage.
         editor: the agent that goes on from an architect's answer, in a loop of its own.
+        features: what else has a say in a run: guardrails, interceptors, conditions, middleware and the like.
     """
 
     @overload
@@ -112,6 +114,7 @@ class Agent(Generic[DepsT, OutputT]):
         deliveries: Sequence[Delivery] = (),
         role: str = "",
         editor: Agent[Any, Any] | None = None,
+        features: Iterable[Feature] = (),
     ) -> None: ...
     @overload
     def __init__(
@@ -136,6 +139,7 @@ class Agent(Generic[DepsT, OutputT]):
         deliveries: Sequence[Delivery] = (),
         role: str = "",
         editor: Agent[Any, Any] | None = None,
+        features: Iterable[Feature] = (),
     ) -> None: ...
     @overload
     def __init__(
@@ -160,6 +164,7 @@ class Agent(Generic[DepsT, OutputT]):
         deliveries: Sequence[Delivery] = (),
         role: str = "",
         editor: Agent[Any, Any] | None = None,
+        features: Iterable[Feature] = (),
     ) -> None: ...
     def __init__(
         self,
@@ -183,6 +188,7 @@ class Agent(Generic[DepsT, OutputT]):
         deliveries: Sequence[Delivery] = (),
         role: str = "",
         editor: Agent[Any, Any] | None = None,
+        features: Iterable[Feature] = (),
         **unknown: Any,
     ) -> None:
         self.config = AgentConfig.of(
@@ -204,6 +210,7 @@ class Agent(Generic[DepsT, OutputT]):
             deliveries=deliveries,
             role=role,
             editor=editor,
+            features=features,
             **unknown,
         )
         self._bindings: Bindings | None = None

@@ -12,6 +12,7 @@ from flyball.core.events import Outcome
 from flyball.core.messages import ToolCall
 from flyball.core.spec import LoopSpec
 from flyball.inference.engine import Engine
+from flyball.orchestrate.features import NO_STAGES, Stages
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.requests import RequestParts, request_parts
 from flyball.tool.protocol import Tool
@@ -49,6 +50,7 @@ class Bindings:
         "parts",
         "prompt_functions",
         "spec",
+        "stages",
         "tools",
         "validators",
         "waits_for_people",
@@ -68,6 +70,7 @@ class Bindings:
         deliveries: tuple[Delivery, ...] = (),
         deps: Any = None,
         editor: Callable[[], Bindings] | None = None,
+        stages: Stages = NO_STAGES,
     ) -> None:
         self.spec = spec
         self.engine = engine
@@ -80,6 +83,7 @@ class Bindings:
         self.deliveries = deliveries
         self.deps = deps
         self.editor = editor
+        self.stages = stages
         self.parts = request_parts(spec)
         self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
         """Whether a run may come to wait for somebody: its own calls, or its editor's."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.errors import UserError
+from flyball.core.feature import Feature
 from flyball.core.limits import Limits
 from flyball.core.settings import ModelSettings
 from flyball.core.spec import ARCHITECT, LoopSpec, OutputMode
@@ -24,6 +25,7 @@ from flyball.orchestrate.bindings import (
     ToolFilter,
     Validator,
 )
+from flyball.orchestrate.features import as_features, stages_of
 from flyball.orchestrate.holding import check_can_hold
 from flyball.orchestrate.output import output_spec, prompted_instructions
 from flyball.orchestrate.recordable import recordable
@@ -54,6 +56,7 @@ class AgentConfig(Struct, frozen=True):
     deliveries: tuple[Delivery, ...] = ()
     role: str = ""
     editor: Any = None
+    features: tuple[Feature, ...] = ()
 
     @classmethod
     def of(cls, **given: Any) -> AgentConfig:
@@ -149,6 +152,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     if output.mode is OutputMode.PROMPTED:
         texts.append(prompted_instructions(output))
     functions = tuple([function for function in config.instructions if not isinstance(function, str)])
+    stages = stages_of(config.features)
     specs = {name: tool.spec for name, tool in tools.items()}
     made = LoopSpec(
         agent=config.name,
@@ -161,13 +165,15 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         limits=config.limits,
         retries=config.retries,
         end_strategy=config.end_strategy,
-        admits=bool(functions),
-        prepares=any(spec.checks_availability for spec in specs.values()),
+        admits=bool(functions) or stages.admits,
+        prepares=stages.prepares or any(spec.checks_availability for spec in specs.values()),
+        reviews=stages.reviews,
         judges=config.approval is not None,
         filters=bool(config.tool_filters),
         delivers=bool(config.deliveries),
         role=config.role,
         editor="" if config.editor is None else config.editor.config.name,
+        checks=stages.names,
     )
     spec = recordable(made, "the agent")
     return Bindings(
@@ -182,6 +188,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         deliveries=config.deliveries,
         deps=deps,
         editor=None if config.editor is None else config.editor.bindings,
+        stages=stages,
     )
 
 
@@ -301,4 +308,5 @@ _SHAPE: dict[str, Any] = {
     "validators": _functions("validators"),
     "deliveries": _functions("deliveries"),
     "tool_filters": _tool_filters,
+    "features": as_features,
 }

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from flyball.core.correlation import Correlation
 from flyball.core.events import (
     Admitted,
+    AnswerReviewed,
     CallsJudged,
     Delivered,
     Event,
@@ -39,6 +40,7 @@ _KINDS: dict[type[Event], str] = {
     TurnPrepared: "prepare",
     ModelAnswered: "infer",
     ModelFailed: "infer",
+    AnswerReviewed: "review",
     CallsJudged: "judge",
     ToolStarted: "execute",
     ToolReturned: "execute",
@@ -47,7 +49,7 @@ _KINDS: dict[type[Event], str] = {
 }
 """The kind of effect that an event belongs to; what is not here is about the loop as a whole."""
 
-_ASKED_BY_THE_MODEL = frozenset({"infer", "judge", "execute", "settle"})
+_ASKED_BY_THE_MODEL = frozenset({"infer", "review", "judge", "execute", "settle"})
 """The kinds that belong to a turn's model request: the request itself, and what its answer led to."""
 
 

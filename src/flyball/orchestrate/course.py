@@ -93,8 +93,11 @@ def admitted(state: State, event: Admitted) -> None:
         return
     if event.instructions:
         instruct(state, event.instructions, more=bool(state.spec.instructions))
-    if event.prompt is not None and state.prompt is not None:
-        replace_prompt(state, event.prompt)
+    if event.prompt is not None:
+        if state.prompt is None:  # it was the last message of the history that was asked
+            state.history[-1] = event.prompt
+        else:
+            replace_prompt(state, event.prompt)
     next_turn(state)
 
 
@@ -116,6 +119,7 @@ def signal_received(state: State, event: SignalReceived) -> None:
     elif signal.type is SignalType.FEEDBACK:
         if state.paused and state.at in ("prepare", "infer"):
             say(state, (Text(signal.text),))  # the request has not been made yet
+            state.at = "prepare" if state.spec.prepares else "infer"
         else:
             state.feedback = (*state.feedback, signal.text)
     elif signal.type is SignalType.APPROVE:
@@ -239,5 +243,7 @@ def _begin_anew(state: State, at: float) -> None:
     state.pausing = state.paused = False
     state.finishing = ()
     state.stage = None
+    state.sent = state.reviewing = state.offered = None
+    state.definitions, state.stopping = (), ""
     timeout = state.spec.limits.timeout
     state.deadline = None if timeout is None else at + timeout

@@ -21,7 +21,19 @@ from contextlib import suppress
 from typing import Any
 
 from flyball.core.clock import Clock, Timer
-from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
+from flyball.core.effects import (
+    Admit,
+    Deliver,
+    Effect,
+    End,
+    Execute,
+    Infer,
+    Judge,
+    Prepare,
+    Review,
+    Settle,
+    Wait,
+)
 from flyball.core.errors import FlyballError, JournalConflict, LoopMismatch, LoopNotFound, UserError
 from flyball.core.events import (
     VERSION,
@@ -382,6 +394,8 @@ class Drive(Ledger):
             return performers.prepare(state, bindings, deps, now, self)
         if isinstance(effect, Admit):
             return performers.admit(state, bindings, deps, now, self)
+        if isinstance(effect, Review):
+            return performers.review(state, bindings, deps, now, self)
         if isinstance(effect, Judge):
             return performers.judge(state, effect.indices, bindings, deps, now, self)
         assert isinstance(effect, Deliver), effect
@@ -560,7 +574,7 @@ def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
         UserError: naming what is missing.
     """
     wanted = {
-        "prompt functions": (spec.admits, bindings.prompt_functions),
+        "prompt functions": (spec.admits, bindings.spec.admits),
         "output validators": (spec.output.validated, bindings.validators),
         "deliveries": (spec.delivers, bindings.deliveries),
         "tool filters": (spec.filters, bindings.filters),
@@ -568,6 +582,7 @@ def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
         "an editor": (spec.editor, bindings.editor),
     }
     missing = [what for what, (needed, bound) in wanted.items() if needed and not bound]
+    missing += [repr(name) for name in spec.checks if name not in bindings.spec.checks]
     if missing:
         raise UserError(
             f"the loop was begun by an agent with {' and '.join(missing)}; this one has none: "

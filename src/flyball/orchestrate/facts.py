@@ -7,7 +7,7 @@ from flyball.core.effects import Execute
 from flyball.orchestrate.state import State
 
 
-def run_facts(state: State) -> RunFacts:
+def run_facts(state: State, at: float = 0.0) -> RunFacts:
     """What prompt functions and validators are told: they run beside the state, so the history is there."""
     return RunFacts(
         state.loop_id,
@@ -24,6 +24,7 @@ def run_facts(state: State) -> RunFacts:
         history=tuple(state.history),
         depth=state.depth,
         max_depth=state.spec.limits.max_depth,
+        at=at,
     )
 
 

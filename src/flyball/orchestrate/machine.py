@@ -22,6 +22,7 @@ Where a loop stands
     admit      Admit                         Admitted
     prepare    Prepare                       TurnPrepared
     infer      Infer                         ModelAnswered, ModelFailed
+    review     Review                        AnswerReviewed
     judge      Judge                         CallsJudged
     execute    Execute (one a call), Wait    ToolReturned (the last one), SignalReceived
     settle     Settle                        TurnSettled
@@ -29,8 +30,8 @@ Where a loop stands
     end        End                           Ended
     done       nothing                       Reopened
 
-    start -> [admit] -> [prepare] -> infer -> [judge] -> execute -> [prepare] -> infer ...
-                                           -> settle  -> (infer again, or the end)
+    start -> [admit] -> [prepare] -> infer -> [review] -> [judge] -> execute -> [prepare] -> infer ...
+                                                       -> settle  -> (infer again, or the end)
     anywhere -> [deliver] -> end -> done         by an answer, a failure, a limit, a cancel, the deadline
 
 Steps in brackets are left out where nothing is registered for them: what is not used is never owed.
@@ -50,10 +51,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flyball.core.effects import Admit, Deliver, Effect, End, Execute, Infer, Judge, Prepare, Settle, Wait
+from flyball.core.edits import fits
+from flyball.core.effects import (
+    Admit,
+    Deliver,
+    Effect,
+    End,
+    Execute,
+    Infer,
+    Judge,
+    Prepare,
+    Review,
+    Settle,
+    Wait,
+)
 from flyball.core.errors import JournalCorrupt
 from flyball.core.events import (
     Admitted,
+    AnswerReviewed,
     CallsJudged,
     ChildStarted,
     Delivered,
@@ -75,11 +90,12 @@ from flyball.core.events import (
     TurnPrepared,
     TurnSettled,
 )
-from flyball.core.messages import Role, ToolCall
+from flyball.core.messages import Message, Role, ToolCall
 from flyball.core.signals import SignalType
 from flyball.core.tools import Safety
 from flyball.orchestrate import course, turn
 from flyball.orchestrate.course import OVER
+from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import State
 
 # Folding
@@ -107,6 +123,7 @@ _APPLY: dict[type[Any], Callable[[State, Any], None]] = {
     TurnPrepared: turn.turn_prepared,
     ModelAnswered: turn.model_answered,
     ModelFailed: turn.model_failed,
+    AnswerReviewed: turn.answer_reviewed,
     CallsJudged: turn.calls_judged,
     ToolStarted: turn.tool_started,
     ToolReturned: turn.tool_returned,
@@ -196,6 +213,7 @@ _OWED: dict[str, Callable[[State], list[Effect]]] = {
     "admit": lambda state: [Admit(effect_id(state, "admit", 0))],
     "prepare": lambda state: [Prepare(effect_id(state, "prepare", 0), state.turn)],
     "infer": lambda state: [Infer(f"{state.loop_id}/{state.attempt}/{state.turn}/infer/0", state.turn)],
+    "review": lambda state: [Review(effect_id(state, "review", 0), state.turn)],
     "judge": lambda state: [Judge(effect_id(state, "judge", 0), state.turn, turn.needs_judging(state))],
     "execute": _owed_execution,
     "settle": lambda state: [Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/0", state.turn)],
@@ -250,13 +268,31 @@ def _accepts_start(state: State, event: ToolStarted) -> bool:
 
 
 def _accepts_answer(state: State, event: ModelAnswered) -> bool:
-    if state.at != "infer" or event.turn != state.turn or event.message.role is not Role.ASSISTANT:
+    return state.at == "infer" and event.turn == state.turn and _can_be_answer(state, event.message)
+
+
+def _can_be_answer(state: State, message: Message) -> bool:
+    """Whether a message can be the model's next one: no call of it has an id that is there already."""
+    if message.role is not Role.ASSISTANT:
         return False
-    parts = event.message.parts
+    parts = message.parts
     if len(parts) == 1:
         return type(parts[0]) is not ToolCall or parts[0].id not in state.ids
-    ids = [call.id for call in event.message.tool_calls]
+    ids = [call.id for call in message.tool_calls]
     return len(set(ids)) == len(ids) and state.ids.isdisjoint(ids)
+
+
+def _accepts_preparation(state: State, event: TurnPrepared) -> bool:
+    """Edits must be of what they claim to be, and leave something to send."""
+    if state.at != "prepare" or event.turn != state.turn:
+        return False
+    return not event.edits or fits(event.edits, len(base(state)))
+
+
+def _accepts_review(state: State, event: AnswerReviewed) -> bool:
+    if state.at != "review" or event.turn != state.turn:
+        return False
+    return event.message is None or _can_be_answer(state, event.message)
 
 
 def _accepts_verdicts(state: State, event: CallsJudged) -> bool:
@@ -317,9 +353,10 @@ def _accepts_retry(state: State, event: Reopened) -> bool:
 
 _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     Admitted: _answers("admit"),
-    TurnPrepared: _answers_turn("prepare"),
+    TurnPrepared: _accepts_preparation,
     ModelAnswered: _accepts_answer,
     ModelFailed: _answers_turn("infer"),
+    AnswerReviewed: _accepts_review,
     CallsJudged: _accepts_verdicts,
     TurnSettled: _accepts_settling,
     Delivered: _answers("deliver"),

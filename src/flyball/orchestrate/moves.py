@@ -39,6 +39,8 @@ def next_turn(state: State) -> None:
         state.outputs = state.awaiting = state.once = state.queue = state.finishing = ()
         state.arguments = None
     state.offered = None
+    if state.spec.prepares or state.spec.reviews:
+        state.definitions, state.stopping = (), ""
     if state.feedback:
         say(state, tuple([Text(text) for text in state.feedback]))
         state.feedback = ()
@@ -175,6 +177,7 @@ def instruct(state: State, instructions: tuple[str, ...], *, more: bool = False)
     if not parts:
         return
     history = state.history
+    state.sent = None
     if history and history[0].role is _SYSTEM:
         history[0] = Message(_SYSTEM, (*history[0].parts, *parts) if more else parts)
     else:
@@ -185,6 +188,7 @@ def say(state: State, parts: tuple[Part, ...]) -> None:
     """Add to what the user says; nobody speaks twice in a row."""
     history = state.history
     if history and history[-1].role is _USER:
+        state.sent = None
         history[-1] = replace(history[-1], parts=(*history[-1].parts, *parts))
     else:
         history.append(Message(_USER, parts))
@@ -192,6 +196,7 @@ def say(state: State, parts: tuple[Part, ...]) -> None:
 
 def replace_prompt(state: State, prompt: Message) -> None:
     """Put another prompt in the place of the one that the loop began with."""
+    state.sent = None
     last = state.history[-1]
     before = len(last.parts) - (len(state.prompt.parts) if state.prompt is not None else 0)
     state.history[-1] = replace(last, parts=(*last.parts[:before], *prompt.parts))

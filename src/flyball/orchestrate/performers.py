@@ -6,7 +6,7 @@ too. They take what they need as data, so that a model call or a tool call can b
 
 from __future__ import annotations
 
-from asyncio import CancelledError, gather
+from asyncio import CancelledError
 from contextlib import suppress
 from typing import Any
 
@@ -14,18 +14,16 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext, RunFacts
-from flyball.core.effects import Admit, Deliver, Effect, End, Judge, Prepare, Settle
+from flyball.core.effects import Admit, Deliver, Effect, End, Judge, Prepare, Review, Settle
 from flyball.core.encodable import NotEncodable, clean_text
 from flyball.core.errors import (
     EngineError,
     FlyballError,
-    RuleFailed,
     ToolExecutionFailed,
     ToolUnavailable,
     UserError,
 )
 from flyball.core.events import (
-    Admitted,
     CallsJudged,
     Delivered,
     Ended,
@@ -34,21 +32,23 @@ from flyball.core.events import (
     ModelFailed,
     Outcome,
     ToolReturned,
-    TurnPrepared,
     TurnSettled,
     Verdict,
 )
 from flyball.core.messages import Message, ToolCall, ToolResult
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
+from flyball.orchestrate.admitting import admit
 from flyball.orchestrate.awaiting import awaited, is_cancelled
 from flyball.orchestrate.bindings import Approval, Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.output import Reader
+from flyball.orchestrate.preparing import prepare
+from flyball.orchestrate.reviewing import review
 from flyball.orchestrate.soundness import sound
 from flyball.orchestrate.state import State
-from flyball.tool.availability import availability
 from flyball.tool.errors import ModelRetry
 from flyball.tool.execute import execute
 from flyball.tool.protocol import Tool
@@ -134,44 +134,20 @@ def call_cancelled(call: ToolCall, turn: int, index: int, at: float) -> ToolRetu
 # The loop's own side
 
 
-async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None) -> Admitted:
-    """Ask the prompt functions for their instructions."""
-    context = RunContext(deps, run_facts(state), home)
-    instructions: list[str] = []
-    try:
-        for function in bindings.prompt_functions:
-            instructions.append(str(await awaited(function(context))))
-    except Exception as error:
-        return Admitted(now(), error=_as_rule(error, "a prompt function failed").record())
-    return Admitted(now(), tuple(instructions))
-
-
-async def prepare(
-    state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
-) -> TurnPrepared:
-    """See which tools can work now."""
-    context = RunContext(deps, run_facts(state), home)
-    bound = [(name, bindings.tools[name]) for name in state.spec.tools if name in bindings.tools]
-    found = await gather(*[availability(tool, context) for _, tool in bound])
-    offered = {name for (name, _), tool in zip(bound, found, strict=True) if tool.available}
-    offered |= {name for name, tool in state.spec.tools.items() if tool.elsewhere}
-    return TurnPrepared(now(), state.turn, tuple([name for name in state.spec.tools if name in offered]))
-
-
 async def judge(  # noqa: PLR0917 - like the others, and what it judges
     state: State, indices: tuple[int, ...], bindings: Bindings, deps: Any, now: Any, home: Home | None = None
 ) -> CallsJudged:
     """Ask the filters about the calls, then the approval callback about those let through that need it."""
     spec, calls = state.spec, state.calls
     verdicts = [Verdict(index, allowed=True) for index in indices]
-    context = RunContext(deps, run_facts(state), home)
+    context = RunContext(deps, run_facts(state, now()), home)
     if spec.filters:
         from flyball.orchestrate.filtering import filtered
 
         try:
             verdicts = await filtered(bindings.filters, context, {index: calls[index] for index in indices})
         except Exception as error:
-            return CallsJudged(now(), state.turn, (), _as_rule(error, "a tool filter failed").record())
+            return CallsJudged(now(), state.turn, (), as_rule(error, "a tool filter failed").record())
     if spec.judges:
         for number, verdict in enumerate(verdicts):
             call = calls[verdict.index]
@@ -180,7 +156,7 @@ async def judge(  # noqa: PLR0917 - like the others, and what it judges
             try:
                 verdicts[number] = await _approved(verdict, call, bindings.approval, context)
             except Exception as error:
-                failed = _as_rule(error, f"the approval of {call.name!r} failed")
+                failed = as_rule(error, f"the approval of {call.name!r} failed")
                 return CallsJudged(now(), state.turn, (), failed.record())
     return CallsJudged(now(), state.turn, tuple(verdicts))
 
@@ -216,7 +192,7 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
         except ModelRetry as retry:
             feedback.append(str(retry))
         except Exception as error:
-            return _cannot_settle(state, _as_rule(error, "the output type failed"), now), None
+            return _cannot_settle(state, as_rule(error, "the output type failed"), now), None
         else:
             return TurnSettled(now(), state.turn, True, index, UNSET, (), repairs), value  # noqa: FBT003
     return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
@@ -226,7 +202,7 @@ async def settle_validated(
     state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
 ) -> tuple[TurnSettled, Any]:
     """Parse the answer and have the validators look at it, who may change it or ask for another."""
-    context = RunContext(deps, run_facts(state), home)
+    context = RunContext(deps, run_facts(state, now()), home)
     feedback: list[str] = []
     for index, raw in _candidates(state):
         try:
@@ -242,7 +218,7 @@ async def settle_validated(
             failure = UserError(f"an output that is validated must be encodable: {error}")
             return _cannot_settle(state, failure, now), None
         except Exception as error:
-            return _cannot_settle(state, _as_rule(error, "an output validator failed"), now), None
+            return _cannot_settle(state, as_rule(error, "an output validator failed"), now), None
         else:
             # A validator may also have changed the value in place, so its content is compared.
             output = UNSET if after == before else after
@@ -285,12 +261,12 @@ async def deliver(  # noqa: PLR0917 - like the others, and what is delivered
     state: State, bindings: Bindings, output: Any, deps: Any, now: Any, home: Home | None = None
 ) -> Delivered:
     """Run what must happen at the end. A failure there is recorded; it does not change the outcome."""
-    context = RunContext(deps, run_facts(state), home)
+    context = RunContext(deps, run_facts(state, now()), home)
     for delivery in bindings.deliveries:
         try:
             await awaited(delivery(context, state.outcome or Outcome.FAILED, output))
         except Exception as error:
-            return Delivered(now(), _as_rule(error, "a delivery failed").record())
+            return Delivered(now(), as_rule(error, "a delivery failed").record())
     return Delivered(now())
 
 
@@ -305,6 +281,8 @@ async def perform_own(  # noqa: PLR0917 - all that an effect may need
         return await admit(state, bindings, deps, now, home)
     if isinstance(effect, Prepare):
         return await prepare(state, bindings, deps, now, home)
+    if isinstance(effect, Review):
+        return await review(state, bindings, deps, now, home)
     if isinstance(effect, Judge):
         return await judge(state, effect.indices, bindings, deps, now, home)
     if isinstance(effect, Settle):
@@ -316,11 +294,3 @@ async def perform_own(  # noqa: PLR0917 - all that an effect may need
         return await deliver(state, bindings, output, deps, now, home)
     assert isinstance(effect, End), effect
     return Ended(now(), effect.outcome, effect.error)
-
-
-def _as_rule(error: Exception, what: str) -> FlyballError:
-    if isinstance(error, FlyballError):
-        return error
-    failure = RuleFailed(f"{what}: {describe(error)}", retryable=False)
-    failure.__cause__ = error
-    return failure

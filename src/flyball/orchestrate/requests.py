@@ -43,8 +43,11 @@ def request_of(state: State, effect: Infer, parts: RequestParts) -> Request:
     if state.offered is not None:
         offered = {*state.offered, *(definition.name for definition in state.spec.output.tools)}
         tools = tuple([definition for definition in tools if definition.name in offered])
+    if state.definitions:
+        told = {definition.name: definition for definition in state.definitions}
+        tools = tuple([told.get(definition.name, definition) for definition in tools])
     return Request(
-        tuple(state.history),
+        tuple(state.history if state.sent is None else state.sent),
         tools,
         parts.settings,
         state.tool_choice,

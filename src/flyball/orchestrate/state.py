@@ -16,18 +16,19 @@ from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for 
 from flyball.core.events import Outcome, Stage
 from flyball.core.messages import Message, ToolCall, ToolResult
 from flyball.core.spec import LoopSpec
-from flyball.core.tools import ToolChoice
+from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.core.usage import RunUsage
 
 Position: TypeAlias = Literal[
-    "admit", "prepare", "infer", "judge", "execute", "settle", "deliver", "end", "done"
+    "admit", "prepare", "infer", "review", "judge", "execute", "settle", "deliver", "end", "done"
 ]
 """Where a loop stands: which kind of effect it owes next."""
 
 EDGES: Mapping[Position, tuple[Position, ...]] = {
     "admit": ("prepare", "infer", "deliver", "end"),
     "prepare": ("infer", "deliver", "end"),
-    "infer": ("judge", "execute", "settle", "prepare", "infer", "deliver", "end"),
+    "infer": ("review", "judge", "execute", "settle", "prepare", "infer", "deliver", "end"),
+    "review": ("judge", "execute", "settle", "prepare", "infer", "deliver", "end"),
     "judge": ("execute", "settle", "prepare", "infer", "deliver", "end"),
     "execute": ("settle", "prepare", "infer", "deliver", "end"),
     "settle": ("judge", "execute", "prepare", "infer", "deliver", "end"),
@@ -86,7 +87,18 @@ class State(Struct):
     """Arguments that a judge changed."""
     offered: tuple[str, ...] | None = None
     """The tools on offer this turn; None means all."""
+    definitions: tuple[ToolDefinition, ...] = ()
+    """What the model is told of tools this turn, where it is not what the spec has."""
     tool_choice: ToolChoice | None = None
+
+    # What is sent, where that is not the history
+    sent: list[Message] | None = None
+    seen: int = 0
+    """How much of the history went into what is sent."""
+    reviewing: Message | None = None
+    """The answer that is being looked at."""
+    stopping: str = ""
+    """Why a condition ends the run with the answer that is being settled."""
 
     # How often in a row something had to be asked again
     retries: int = 0

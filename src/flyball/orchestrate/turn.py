@@ -2,13 +2,15 @@
 
 Part of the machine, and as pure. The order within a turn:
 
-    ModelAnswered ── no calls ── text that counts ───────────────> the end
-          │                  └── text that must be checked ──────> settle
-          │                  └── nothing, or not what was asked ─> asked again
+    ModelAnswered ── [review] ── dropped, or the last one ────────> the next turn, or the end
+          │
+          ├── no calls ── text that counts ───────────────────────> the end
+          │            ├── text that must be checked ─────────────> settle
+          │            └── nothing, or not what was asked ────────> asked again
           └── calls ── unknown ones are answered at once
-                   ├── an output among them (strategy early) ────> settle, then what is left
-                   ├── there are filters, or some need a judge ──> judge
-                   └── execute ... the last returned ────────────> settle, or the next turn
+                   ├── an output among them (strategy early) ─────> settle, then what is left
+                   ├── there are filters, or some need a judge ───> judge
+                   └── execute ... the last returned ─────────────> settle, or the next turn
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from flyball.core.errors import (
     ContentFilterError,
     FlyballError,
     IncompleteToolCall,
+    RunConditionError,
     ToolRetriesExceeded,
     UnexpectedModelBehavior,
 )
 from flyball.core.events import (
+    AnswerReviewed,
     CallsJudged,
     ModelAnswered,
     ModelFailed,
@@ -45,18 +49,24 @@ from flyball.orchestrate.moves import (
     move,
     next_turn,
 )
+from flyball.orchestrate.sending import send
 from flyball.orchestrate.state import State
 
 _RETRY = ResultKind.RETRY
 
 
 def turn_prepared(state: State, event: TurnPrepared) -> None:
-    """The tools on offer are known."""
+    """The tools on offer are known, and what is sent. A turn that is skipped counts all the same."""
     if event.error is not None:
         fail(state, event.error)
-        return
-    state.offered = event.tools
-    move(state, "infer")
+    elif event.skipped:
+        state.iterations += 1
+        next_turn(state)
+    else:
+        state.offered = event.tools
+        state.definitions = event.definitions
+        send(state, event.edits)
+        move(state, "infer")
 
 
 # The answer
@@ -70,10 +80,33 @@ def model_failed(state: State, event: ModelFailed) -> None:
 
 
 def model_answered(state: State, event: ModelAnswered) -> None:
-    """The answer joins the history; then it is an answer, or a wish for tools."""
+    """The model has answered: it is looked at first, if somebody wants to, and then taken."""
     message = event.message
-    state.usage = usage = state.usage.add_request(message.usage)
+    state.usage = state.usage.add_request(message.usage)
     state.iterations += 1
+    if state.spec.reviews:
+        state.reviewing = message
+        move(state, "review")
+    else:
+        _take_answer(state, message)
+
+
+def answer_reviewed(state: State, event: AnswerReviewed) -> None:
+    """The answer is taken as it is now, or dropped; or it is the last one."""
+    message, state.reviewing = event.message or state.reviewing, None
+    assert message is not None, "a review is of an answer"
+    if event.error is not None:
+        fail(state, event.error)
+    elif event.dropped:
+        next_turn(state)
+    elif event.stop:
+        _stop_with(state, message, event.stop)
+    else:
+        _take_answer(state, message)
+
+
+def _take_answer(state: State, message: Message) -> None:
+    """The answer joins the history; then it is an answer, or a wish for tools."""
     parts = message.parts
     if len(parts) == 1 and type(parts[0]) is Text:
         text = parts[0].text  # the usual answer
@@ -81,13 +114,11 @@ def model_answered(state: State, event: ModelAnswered) -> None:
         usual = len(parts) == 1 and type(parts[0]) is ToolCall
         calls: tuple[ToolCall, ...] = parts if usual else message.tool_calls  # pyright: ignore[reportAssignmentType]
         if calls:
-            for call in calls:
-                state.ids.add(call.id)
             state.history.append(message)
             _asked(state, calls)
             return
         text = message.text
-    breach = state.spec.limits.after_answer(usage, 0)
+    breach = state.spec.limits.after_answer(state.usage, 0)
     if text:
         state.history.append(message)
     if breach is not None:
@@ -96,6 +127,30 @@ def model_answered(state: State, event: ModelAnswered) -> None:
         _answered(state, text)
     else:
         _said_nothing(state, message)
+
+
+def _stop_with(state: State, message: Message, reason: str) -> None:
+    """A condition ends the run: with this answer if it can be one, else with the reason. No call runs."""
+    output, calls = state.spec.output, message.tool_calls
+    if message.text or calls:
+        state.history.append(message)
+    if calls:
+        _note_calls(state, calls)
+    breach = state.spec.limits.after_answer(state.usage, 0)
+    if breach is not None:
+        fail(state, breach)
+    elif not state.outputs and not (output.allows_text and message.text):
+        fail(state, _stopped_by(reason))
+    elif output.checked:
+        state.stopping = reason
+        move(state, "settle")
+    else:
+        state.answer = message.text
+        end(state, Outcome.SUCCESS)
+
+
+def _stopped_by(reason: str) -> RunConditionError:
+    return RunConditionError(f"the run was stopped before it had an answer: {reason}", reason=reason)
 
 
 def _answered(state: State, text: str) -> None:
@@ -133,18 +188,7 @@ def _said_nothing(state: State, message: Message) -> None:
 def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
     """Sort the calls, answer those that cannot run, and go on to what comes first."""
     spec = state.spec
-    state.calls = calls
-    state.open = len(calls)
-    results: list[ToolResult | None] = [None] * len(calls)
-    state.results = results
-    definitions = spec.output.tools
-    if not definitions:
-        pass
-    elif len(calls) == 1 and calls[0].name == definitions[0].name:
-        state.outputs = (0,)
-    else:
-        names = [definition.name for definition in definitions]
-        state.outputs = tuple([index for index, call in enumerate(calls) if call.name in names])
+    results = _note_calls(state, calls)
     choice = state.tool_choice
     if choice is not None and choice.auto_reset:
         state.tool_choice = None
@@ -182,6 +226,25 @@ def _asked(state: State, calls: tuple[ToolCall, ...]) -> None:
         move(state, "judge")
     else:
         _to_execution(state)
+
+
+def _note_calls(state: State, calls: tuple[ToolCall, ...]) -> list[ToolResult | None]:
+    """The turn has these calls, none of which is answered; gives the list for their results."""
+    for call in calls:
+        state.ids.add(call.id)
+    state.calls = calls
+    state.open = len(calls)
+    results: list[ToolResult | None] = [None] * len(calls)
+    state.results = results
+    definitions = state.spec.output.tools
+    if not definitions:
+        pass
+    elif len(calls) == 1 and calls[0].name == definitions[0].name:
+        state.outputs = (0,)
+    else:
+        names = [definition.name for definition in definitions]
+        state.outputs = tuple([index for index, call in enumerate(calls) if call.name in names])
+    return results
 
 
 def _runs_at_once(state: State, call: ToolCall) -> bool:
@@ -408,6 +471,8 @@ def turn_settled(state: State, event: TurnSettled) -> None:
         fail(state, event.error)
     elif event.accepted:
         _accepted(state, event)
+    elif state.stopping:
+        fail(state, _stopped_by(state.stopping))
     elif state.answer is not None:
         state.answer = None
         ask_again(state, event.feedback[0])

@@ -17,8 +17,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from flyball.core.correlation import Correlation
+from flyball.core.edits import Edit
 from flyball.core.events import (
     Admitted,
+    AnswerReviewed,
     ChildStarted,
     Event,
     Forked,
@@ -29,6 +31,7 @@ from flyball.core.events import (
     Started,
     ToolReturned,
     ToolStarted,
+    TurnPrepared,
 )
 from flyball.core.messages import Message, Part, ToolCall, ToolResult
 
@@ -74,6 +77,10 @@ def _masked(event: Event) -> Event:
         return replace(event, prompt=_said(event.prompt))
     if isinstance(event, ModelAnswered):
         return replace(event, message=_message(event.message), duration=0.0, request_id=None)
+    if isinstance(event, AnswerReviewed):
+        return replace(event, message=_said(event.message))
+    if isinstance(event, TurnPrepared):
+        return replace(event, edits=tuple([_edit(edit) for edit in event.edits]))
     if isinstance(event, ModelFailed):
         return replace(event, partial=_said(event.partial), duration=0.0)
     if isinstance(event, ToolReturned):
@@ -83,6 +90,10 @@ def _masked(event: Event) -> Event:
     if isinstance(event, SignalReceived):
         return replace(event, signal=replace(event.signal, id=""))
     return event
+
+
+def _edit(edit: Edit) -> Edit:
+    return replace(edit, messages=tuple([_message(message) for message in edit.messages]))
 
 
 def _said(message: Message | None) -> Message | None:

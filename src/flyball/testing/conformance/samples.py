@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from flyball.core.correlation import Correlation
+from flyball.core.edits import Edit
 from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import (
     VERSION,
     Admitted,
+    AnswerReviewed,
     CallsJudged,
     ChildStarted,
     Delivered,
@@ -85,8 +87,12 @@ def every_event() -> list[Event]:
         Admitted(at=3.0, instructions=("be brief", _ODD_TEXT), prompt=user("now"), error=_ERROR),
         TurnPrepared(at=4.0, turn=1, tools=("weather",)),
         TurnPrepared(at=4.5, turn=2, tools=(), error=_ERROR),
+        TurnPrepared(at=4.6, turn=3, edits=(Edit(0, 1, (user("else"),)), Edit(2, 4)), notes=(_ODD_TEXT,)),
+        TurnPrepared(at=4.7, turn=4, skipped=_ODD_TEXT, passed=("max_turns",)),
         ModelAnswered(at=5.0, turn=1, message=_ANSWER, duration=0.25, request_id="m", notes=("a note",)),
         ModelFailed(at=6.0, turn=1, error=_ERROR, partial=assistant("so f"), duration=1e-9),
+        AnswerReviewed(at=6.5, turn=1, message=_ANSWER, stop=_ODD_TEXT, notes=("who: why",)),
+        AnswerReviewed(at=6.6, turn=1, dropped=_ODD_TEXT),
         CallsJudged(
             at=7.0, turn=1, verdicts=(Verdict(0, allowed=False, reason="no"), Verdict(1, allowed=True))
         ),

@@ -1,0 +1,98 @@
+"""Admit: before the first turn. The input guardrails look at the prompt, then the prompt functions speak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from flyball.core.context import RunContext
+from flyball.core.encodable import clean_text
+from flyball.core.errors import FlyballError, GuardrailError, UserError
+from flyball.core.events import Admitted
+from flyball.core.messages import Message, Part, Role, Text
+from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.children import Home
+from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.state import State
+from flyball.tool.result import describe
+from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
+
+
+async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None) -> Admitted:
+    """Show the prompt to the guardrails, and ask the prompt functions for their instructions."""
+    context = RunContext(deps, run_facts(state, now()), home)
+    passed: tuple[str, ...] = ()
+    prompt: Message | None = None
+    guardrails = bindings.stages.input_guardrails
+    if guardrails:
+        try:
+            prompt, passed = await _guarded(guardrails, context, _asked(state))
+        except FlyballError as error:
+            return Admitted(now(), error=error.record())
+    instructions: list[str] = []
+    try:
+        for function in bindings.prompt_functions:
+            instructions.append(str(await awaited(function(context))))
+    except Exception as error:
+        return Admitted(now(), error=as_rule(error, "a prompt function failed").record())
+    return Admitted(now(), tuple(instructions), prompt, passed=passed)
+
+
+def refusal(guardrail: InputGuardrail | TurnGuardrail, error: Exception) -> GuardrailError:
+    """What a guardrail's refusal is told as."""
+    if isinstance(error, GuardrailError):
+        details: dict[str, Any] = {**error.details, "guardrail": guardrail.name}
+        refused = GuardrailError(error.message, **details)
+    else:
+        refused = GuardrailError(
+            f"the guardrail {guardrail.name!r} refused: {describe(error)}", guardrail=guardrail.name
+        )
+    refused.__cause__ = error
+    return refused
+
+
+async def _guarded(
+    guardrails: tuple[InputGuardrail, ...], context: RunContext[Any], asked: Message | None
+) -> tuple[Message | None, tuple[str, ...]]:
+    """The prompt as the guardrails leave it, None if they leave it alone, and who let it through.
+
+    Raises:
+        GuardrailError: one refused it.
+        UserError: one gave something that is no text.
+    """
+    before = text = asked.text if asked is not None else ""
+    for guardrail in guardrails:
+        try:
+            given = await awaited(guardrail.check(context, text))
+        except Exception as error:
+            raise refusal(guardrail, error) from error
+        if given is not None and (not isinstance(given, str) or not given.strip()):
+            raise UserError(
+                f"the guardrail {guardrail.name!r} gave {given!r}: it must give the prompt's text, or None "
+                "to leave it as it is"
+            )
+        text = text if given is None else clean_text(given)
+    changed = _saying(asked, text) if asked is not None and text != before else None
+    return changed, tuple([guardrail.name for guardrail in guardrails])
+
+
+def _asked(state: State) -> Message | None:
+    """The prompt, or, without one, the history's end, if that is the user's."""
+    if state.prompt is not None:
+        return state.prompt
+    return state.history[-1] if state.history[-1].role is Role.USER else None
+
+
+def _saying(message: Message, text: str) -> Message:
+    """A message with another text, where its first one stood; what is no text stays."""
+    parts: list[Part] = []
+    for part in message.parts:
+        if type(part) is not Text:
+            parts.append(part)
+        elif text:
+            parts.append(Text(text))
+            text = ""
+    return replace(message, parts=(*parts, Text(text)) if text else tuple(parts))

@@ -1,0 +1,96 @@
+"""The features of an agent, sorted by where they have their say, and what it has, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from flyball.core.errors import UserError
+from flyball.core.feature import Feature
+from flyball.validate.conditions import RunCondition
+from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
+from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+
+
+class Stages(Struct, frozen=True):
+    """An agent's features by place, each in the order in which they were given."""
+
+    input_guardrails: tuple[InputGuardrail, ...] = ()
+    turn_guardrails: tuple[TurnGuardrail, ...] = ()
+    message_interceptors: tuple[MessageInterceptor, ...] = ()
+    response_interceptors: tuple[ResponseInterceptor, ...] = ()
+    conditions: tuple[RunCondition, ...] = ()
+
+    @property
+    def admits(self) -> bool:
+        """Whether somebody looks at the prompt."""
+        return bool(self.input_guardrails)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether somebody looks at what is sent."""
+        return bool(self.turn_guardrails or self.message_interceptors)
+
+    @property
+    def reviews(self) -> bool:
+        """Whether somebody looks at what comes back."""
+        return bool(self.response_interceptors or self.conditions)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called, each once, in the order of the stages."""
+        return tuple(
+            dict.fromkeys(
+                feature.name
+                for place in _KINDS
+                for feature in getattr(self, place)
+                if place not in _WITHOUT_A_SAY
+            )
+        )
+
+
+_KINDS: dict[str, type[Feature]] = {
+    "input_guardrails": InputGuardrail,
+    "turn_guardrails": TurnGuardrail,
+    "message_interceptors": MessageInterceptor,
+    "response_interceptors": ResponseInterceptor,
+    "conditions": RunCondition,
+}
+"""The kind of feature that has its say at each place."""
+_WITHOUT_A_SAY: frozenset[str] = frozenset()
+"""Places whose features decide nothing about the loop: a loop goes on as well without them."""
+
+NO_STAGES = Stages()
+
+
+def stages_of(features: Iterable[Feature]) -> Stages:
+    """Features, sorted; one that is of several kinds stands in several places."""
+    given = tuple(features)
+    if not given:
+        return NO_STAGES
+    sorted_out: dict[str, Any] = {
+        place: tuple([feature for feature in given if isinstance(feature, kind)])
+        for place, kind in _KINDS.items()
+    }
+    return Stages(**sorted_out)
+
+
+def as_features(given: Any) -> tuple[Feature, ...]:
+    """What a user passed as `features=`.
+
+    Raises:
+        UserError: it is no list of features, or holds something else.
+    """
+    if isinstance(given, Feature) or not isinstance(given, Iterable):
+        raise UserError(f"features= takes several features, such as features=[{given!r}], not one")
+    features: list[Feature] = []
+    for feature in given:  # pyright: ignore[reportUnknownVariableType] - anybody's
+        if not isinstance(feature, Feature):
+            raise UserError(
+                f"features= takes objects such as MaxTurns(5), and functions as @InputGuardrail or the like: "
+                f"{feature!r} is neither"  # pyright: ignore[reportUnknownArgumentType]
+            )
+        features.append(feature)
+    return tuple(features)

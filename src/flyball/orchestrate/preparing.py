@@ -1,0 +1,120 @@
+"""Prepare: before each model call. Which tools are on offer, what is sent, and whether it may be.
+
+The order is gollem's: tools, then the interceptors, each on what the one before left, then the guardrails,
+who see what would really be sent.
+"""
+
+from __future__ import annotations
+
+from asyncio import gather
+from collections.abc import Sequence
+from typing import Any
+
+from flyball.core.context import RunContext
+from flyball.core.edits import edits_between
+from flyball.core.errors import FlyballError, InvalidMessage, RequestDropped, UserError
+from flyball.core.events import TurnPrepared
+from flyball.core.messages import Message
+from flyball.orchestrate.admitting import refusal
+from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.children import Home
+from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.history import check_history
+from flyball.orchestrate.recordable import recordable
+from flyball.orchestrate.sending import base
+from flyball.orchestrate.state import State
+from flyball.tool.availability import availability
+from flyball.validate.interceptors import InterceptResult, MessageAction, MessageInterceptor
+
+
+async def prepare(
+    state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
+) -> TurnPrepared:
+    """Work out what a turn's request differs in from what the spec and the history give."""
+    context = RunContext(deps, run_facts(state, now()), home)
+    try:
+        tools = await _offered(state, bindings, context)
+        messages: Sequence[Message] = tuple(state.history)
+        notes: list[str] = []
+        for interceptor in bindings.stages.message_interceptors:
+            decided = await _asked(interceptor, context, messages)
+            if decided.action is MessageAction.DROP:
+                return _dropped(state, interceptor, decided, now())
+            if decided.action is MessageAction.MODIFY:
+                messages = _sound(interceptor, decided.messages)
+                notes.append(f"{interceptor.name}: {decided.reason}" if decided.reason else interceptor.name)
+        for guardrail in bindings.stages.turn_guardrails:
+            try:
+                await awaited(guardrail.check(context, messages))
+            except Exception as error:
+                raise refusal(guardrail, error) from error
+    except FlyballError as error:
+        return TurnPrepared(now(), state.turn, error=error.record())
+    passed = tuple([guardrail.name for guardrail in bindings.stages.turn_guardrails])
+    edits = edits_between(base(state), messages)
+    return TurnPrepared(now(), state.turn, tools, edits=edits, passed=passed, notes=tuple(notes))
+
+
+async def _offered(state: State, bindings: Bindings, context: RunContext[Any]) -> tuple[str, ...] | None:
+    """The tools that can work now; None if that is all of them."""
+    bound = [(name, bindings.tools[name]) for name in state.spec.tools if name in bindings.tools]
+    found = await gather(*[availability(tool, context) for _, tool in bound])
+    offered = {name for (name, _), tool in zip(bound, found, strict=True) if tool.available}
+    offered |= {name for name, tool in state.spec.tools.items() if tool.elsewhere}
+    return tuple([name for name in state.spec.tools if name in offered])
+
+
+async def _asked(
+    interceptor: MessageInterceptor, context: RunContext[Any], messages: Sequence[Message]
+) -> InterceptResult:
+    try:
+        decided = await awaited(interceptor.check(context, messages))
+    except Exception as error:
+        raise as_rule(error, f"the message interceptor {interceptor.name!r} failed") from error
+    return decision(interceptor.name, decided)
+
+
+def decision(name: str, decided: Any) -> InterceptResult:
+    """What an interceptor decided.
+
+    Raises:
+        UserError: it gave something else.
+    """
+    if decided is None:
+        return InterceptResult()
+    if not isinstance(decided, InterceptResult):
+        raise UserError(
+            f"the interceptor {name!r} gave a {type(decided).__name__}: it must give None, or "
+            "InterceptResult.allow(), .drop(reason) or .modify(messages)"
+        )
+    return decided
+
+
+def _dropped(
+    state: State, interceptor: MessageInterceptor, decided: InterceptResult, at: float
+) -> TurnPrepared:
+    reason = decided.reason or "no reason was given"
+    text = f"the interceptor {interceptor.name!r} dropped the request: {reason}"
+    if decided.skip:
+        return TurnPrepared(at, state.turn, skipped=text)
+    return TurnPrepared(
+        at, state.turn, error=RequestDropped(text, interceptor=interceptor.name, reason=reason).record()
+    )
+
+
+def _sound(interceptor: MessageInterceptor, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Messages that an interceptor gave, if a provider takes them.
+
+    Raises:
+        InvalidMessage: none would.
+    """
+    try:
+        check_history(messages, complete=True)
+        return tuple([recordable(message, "a message") for message in messages])
+    except (InvalidMessage, UserError) as error:
+        raise InvalidMessage(
+            f"the interceptor {interceptor.name!r} gave messages that cannot be sent: {error.message}",
+            interceptor=interceptor.name,
+        ) from error

@@ -1,0 +1,87 @@
+"""Review: after each answer, before anything follows from it. Interceptors first, then the conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flyball.core.context import RunContext
+from flyball.core.errors import FlyballError, InvalidMessage
+from flyball.core.events import AnswerReviewed
+from flyball.core.messages import Message, Role
+from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.children import Home
+from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.preparing import decision
+from flyball.orchestrate.soundness import sound
+from flyball.orchestrate.state import State
+from flyball.validate.interceptors import InterceptResult, MessageAction, ResponseInterceptor
+
+
+async def review(
+    state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
+) -> AnswerReviewed:
+    """Show the answer to whoever wants to see it."""
+    context = RunContext(deps, run_facts(state, now()), home)
+    answer = message = state.reviewing
+    assert message is not None, "a review is of an answer"
+    notes: list[str] = []
+    try:
+        for interceptor in bindings.stages.response_interceptors:
+            decided = await _asked(interceptor, context, message)
+            if decided.action is MessageAction.DROP:
+                reason = decided.reason or "no reason was given"
+                return AnswerReviewed(
+                    now(), state.turn, dropped=f"the interceptor {interceptor.name!r} dropped it: {reason}"
+                )
+            if decided.action is MessageAction.MODIFY:
+                message = _sound(interceptor, decided.messages, state)
+                notes.append(f"{interceptor.name}: {decided.reason}" if decided.reason else interceptor.name)
+        stop = await _stop(bindings, context, message)
+    except FlyballError as error:
+        return AnswerReviewed(now(), state.turn, error=error.record())
+    changed = None if message is answer else message
+    return AnswerReviewed(now(), state.turn, changed, stop=stop, notes=tuple(notes))
+
+
+async def _stop(bindings: Bindings, context: RunContext[Any], message: Message) -> str:
+    for condition in bindings.stages.conditions:
+        try:
+            reason = await condition.reason(context, message)
+        except Exception as error:
+            raise as_rule(error, f"the run condition {condition.name!r} failed") from error
+        if reason is not None:
+            return reason
+    return ""
+
+
+async def _asked(
+    interceptor: ResponseInterceptor, context: RunContext[Any], message: Message
+) -> InterceptResult:
+    try:
+        decided = await awaited(interceptor.check(context, message))
+    except Exception as error:
+        raise as_rule(error, f"the response interceptor {interceptor.name!r} failed") from error
+    return decision(interceptor.name, decided)
+
+
+def _sound(interceptor: ResponseInterceptor, given: tuple[Message, ...], state: State) -> Message:
+    """An answer that an interceptor gave, if it can be one.
+
+    Raises:
+        InvalidMessage: it cannot.
+    """
+    if len(given) != 1 or given[0].role is not Role.ASSISTANT:
+        raise InvalidMessage(
+            f"the response interceptor {interceptor.name!r} must give one message of the assistant's",
+            interceptor=interceptor.name,
+        )
+    message = sound(given[0])[0]
+    if used := [call.id for call in message.tool_calls if call.id in state.ids]:
+        raise InvalidMessage(
+            f"the response interceptor {interceptor.name!r} gave a call the id {used[0]!r}, which an earlier "
+            "one has",
+            interceptor=interceptor.name,
+        )
+    return message
