@@ -5,8 +5,7 @@ Each is made anew for every run. Their tools and models keep nothing, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -42,7 +41,9 @@ from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import Usage
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.recorded import send_signal
+from tests.orchestrate.feature_scenarios import FEATURES
 from tests.orchestrate.models import Script
+from tests.orchestrate.scenario import Scenario
 
 
 class City(BaseModel):
@@ -181,22 +182,6 @@ class OneAtATime:
 
 async def deliver(_: RunContext[Any], outcome: Any, output: Any) -> None:
     assert outcome is not None
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """A run: how the agent is made, what it is asked, and what comes of it."""
-
-    name: str
-    make: Callable[[], Agent[Any, Any]]
-    output: Any = None
-    code: str = ""
-    """The code of the error that it ends with; none if it ends well."""
-    prompt: Any = "go"
-    options: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 WORKER = Agent(Script(call("add", {"x": 2, "y": 2}), "four"), tools=[add], name="worker")
@@ -503,6 +488,7 @@ SCENARIOS = (
         lambda: Agent(Script("never"), instructions=lambda _: str(1 // 0)),
         code="VALIDATION_RULE_FAILED",
     ),
+    *FEATURES,
 )
 
 WELL = tuple(scenario for scenario in SCENARIOS if not scenario.code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -18,7 +18,9 @@ from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.state import State
 from flyball.tool.result import describe
-from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
+
+if TYPE_CHECKING:
+    from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
 
 
 async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None) -> Admitted:
@@ -26,10 +28,10 @@ async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Hom
     context = RunContext(deps, run_facts(state, now()), home)
     passed: tuple[str, ...] = ()
     prompt: Message | None = None
-    guardrails = bindings.stages.input_guardrails
-    if guardrails:
+    guardrails, asked = bindings.stages.input_guardrails, _asked(state)
+    if guardrails and asked is not None:
         try:
-            prompt, passed = await _guarded(guardrails, context, _asked(state))
+            prompt, passed = await _guarded(guardrails, context, asked)
         except FlyballError as error:
             return Admitted(now(), error=error.record())
     instructions: list[str] = []
@@ -55,7 +57,7 @@ def refusal(guardrail: InputGuardrail | TurnGuardrail, error: Exception) -> Guar
 
 
 async def _guarded(
-    guardrails: tuple[InputGuardrail, ...], context: RunContext[Any], asked: Message | None
+    guardrails: tuple[InputGuardrail, ...], context: RunContext[Any], asked: Message
 ) -> tuple[Message | None, tuple[str, ...]]:
     """The prompt as the guardrails leave it, None if they leave it alone, and who let it through.
 
@@ -63,7 +65,7 @@ async def _guarded(
         GuardrailError: one refused it.
         UserError: one gave something that is no text.
     """
-    before = text = asked.text if asked is not None else ""
+    before = text = asked.text
     for guardrail in guardrails:
         try:
             given = await awaited(guardrail.check(context, text))
@@ -75,15 +77,14 @@ async def _guarded(
                 "to leave it as it is"
             )
         text = text if given is None else clean_text(given)
-    changed = _saying(asked, text) if asked is not None and text != before else None
+    changed = _saying(asked, text) if text != before else None
     return changed, tuple([guardrail.name for guardrail in guardrails])
 
 
 def _asked(state: State) -> Message | None:
-    """The prompt, or, without one, the history's end, if that is the user's."""
-    if state.prompt is not None:
-        return state.prompt
-    return state.history[-1] if state.history[-1].role is Role.USER else None
+    """The prompt, or, without one, the history's end; None where that is no user's, as in a fork."""
+    last = state.history[-1]
+    return (state.prompt or last) if last.role is Role.USER else None
 
 
 def _saying(message: Message, text: str) -> Message:

@@ -93,10 +93,11 @@ def admitted(state: State, event: Admitted) -> None:
         return
     if event.instructions:
         instruct(state, event.instructions, more=bool(state.spec.instructions))
-    if event.prompt is not None:
-        if state.prompt is None:  # it was the last message of the history that was asked
+    if event.prompt is not None and state.history[-1].role is _USER:
+        if state.prompt is None:  # it was the last message of the history that was looked at
             state.history[-1] = event.prompt
         else:
+            state.asked = state.prompt
             replace_prompt(state, event.prompt)
     next_turn(state)
 
@@ -217,12 +218,15 @@ def forked(state: State, event: Forked) -> None:
     state.started_at = event.at
     _begin_anew(state, event.at)
     instruct(state, (event.spec.instructions,) if event.spec.instructions else ())
-    if event.prompt is not None:
-        if state.turn == 0 or (state.turn == 1 and not over):
-            replace_prompt(state, event.prompt)
+    at_the_beginning = state.turn == 0 or (state.turn == 1 and not over)
+    prompt = event.prompt or (state.asked if at_the_beginning else None)
+    if prompt is not None:
+        if at_the_beginning:
+            replace_prompt(state, prompt)
         else:
-            say(state, event.prompt.parts)
-            state.prompt = event.prompt
+            say(state, prompt.parts)
+            state.prompt = prompt
+        state.asked = None
     if event.spec.admits:
         # The new agent's prompt functions are asked too; then the turn begins.
         state.at = "admit"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from flyball.core.errors import UserError
 from flyball.core.feature import Feature
-from flyball.validate.conditions import RunCondition
-from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
-from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+
+if TYPE_CHECKING:
+    from flyball.validate.conditions import RunCondition
+    from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
+    from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
 
 
 class Stages(Struct, frozen=True):
@@ -40,25 +43,27 @@ class Stages(Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they are called, each once, in the order of the stages."""
-        return tuple(
-            dict.fromkeys(
-                feature.name
-                for place in _KINDS
-                for feature in getattr(self, place)
-                if place not in _WITHOUT_A_SAY
-            )
-        )
+        """What those with a say are called, each once, in the order of the places."""
+        places = [place for place in self.__struct_fields__ if place not in _WITHOUT_A_SAY]
+        return tuple(dict.fromkeys(feature.name for place in places for feature in getattr(self, place)))
 
 
-_KINDS: dict[str, type[Feature]] = {
-    "input_guardrails": InputGuardrail,
-    "turn_guardrails": TurnGuardrail,
-    "message_interceptors": MessageInterceptor,
-    "response_interceptors": ResponseInterceptor,
-    "conditions": RunCondition,
-}
-"""The kind of feature that has its say at each place."""
+@cache
+def _kinds() -> dict[str, type[Feature]]:
+    """The kind of feature that has its say at each place. Only who has features needs them."""
+    from flyball.validate.conditions import RunCondition
+    from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
+    from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+
+    return {
+        "input_guardrails": InputGuardrail,
+        "turn_guardrails": TurnGuardrail,
+        "message_interceptors": MessageInterceptor,
+        "response_interceptors": ResponseInterceptor,
+        "conditions": RunCondition,
+    }
+
+
 _WITHOUT_A_SAY: frozenset[str] = frozenset()
 """Places whose features decide nothing about the loop: a loop goes on as well without them."""
 
@@ -72,7 +77,7 @@ def stages_of(features: Iterable[Feature]) -> Stages:
         return NO_STAGES
     sorted_out: dict[str, Any] = {
         place: tuple([feature for feature in given if isinstance(feature, kind)])
-        for place, kind in _KINDS.items()
+        for place, kind in _kinds().items()
     }
     return Stages(**sorted_out)
 

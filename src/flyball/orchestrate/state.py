@@ -59,6 +59,8 @@ class State(Struct):
     metadata: dict[str, Any] | None = None
     parent_loop_id: str = ""
     depth: int = 0
+    asked: Message | None = None
+    """The prompt as it was given, where a guardrail has changed it."""
 
     epoch: int = 0
     attempt: int = 1
