@@ -59,6 +59,8 @@ async def prepare(
 
 async def _offered(state: State, bindings: Bindings, context: RunContext[Any]) -> tuple[str, ...] | None:
     """The tools that can work now; None if that is all of them."""
+    if not any(tool.checks_availability for tool in state.spec.tools.values()):
+        return None
     bound = [(name, bindings.tools[name]) for name in state.spec.tools if name in bindings.tools]
     found = await gather(*[availability(tool, context) for _, tool in bound])
     offered = {name for (name, _), tool in zip(bound, found, strict=True) if tool.available}
