@@ -108,6 +108,11 @@ EXAMPLE_RUNS = (
     ),
     ExampleRun("durable_run", "A trip to Oslo.", "All is booked.", _hotel),
     ExampleRun("fork_and_compare", "What is wrong?", "The cellar floods when it rains."),
+    ExampleRun(
+        "guarded",
+        "My card is 4111 1111 1111 1111. When does my parcel come?",
+        "On Tuesday, between 9 and 11.",
+    ),
     ExampleRun("streaming", "Oslo?", "Snow until noon, then clear skies."),
     ExampleRun(
         "testing_an_agent",

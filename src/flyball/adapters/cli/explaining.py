@@ -10,12 +10,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
+from flyball.adapters.cli.checked import checked
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.origin import origin_of
 from flyball.core.effects import Infer
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import (
     Admitted,
+    AnswerReviewed,
     CallsJudged,
     ChildStarted,
     Delivered,
@@ -222,9 +224,9 @@ def _about_the_loop(event: Event) -> list[str]:
         return [f"a loop of {event.agent} was begun under it: {event.loop_id}"]
     if isinstance(event, Forked):
         return [f"forked from {short(event.source)} after turn {event.turn}"]
-    if isinstance(event, TurnPrepared) and event.tools is not None:
-        return [f"on offer in turn {event.turn}: {', '.join(event.tools) or 'no tools'}"]
-    if isinstance(event, Admitted | TurnPrepared | Delivered) and event.error is not None:
+    if isinstance(event, Admitted | TurnPrepared | AnswerReviewed):
+        return checked(event)
+    if isinstance(event, Delivered) and event.error is not None:
         return [f"refused: {event.error.code}: {event.error.message}"]
     if isinstance(event, Ended):
         limit = (event.error.details or {}).get("limit") if event.error is not None else None
