@@ -1,11 +1,15 @@
-"""Headers are read as the client library reads them."""
+"""Headers are read as the client library reads them, and nothing ends the reading but the line's end."""
 
 from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
 
+from flyball.runtime.nats import NatsOptions
 from flyball.runtime.nats.client import FastClient
 
 # pyright: reportPrivateUsage=false
@@ -26,3 +30,35 @@ def test_the_same_headers_are_found(lines: list[bytes]) -> None:
     expected.pop("", None)
     assert FastClient._parse_header_lines(raw) == expected
     assert FastClient._parse_header_lines(raw) == expected  # from memory, too
+
+
+async def test_a_pong_that_nobody_waits_for_any_more_is_nothing_to_anybody(nats: NatsOptions) -> None:
+    client = FastClient()
+    await client.connect(list(nats.servers), token=nats.token)
+    impatient = asyncio.get_running_loop().create_future()
+    await client._send_ping(impatient)
+    impatient.cancel()
+    await client.flush(5)
+    await client.flush(5)
+    await client.close()
+
+
+async def test_a_line_that_is_not_read_any_more_is_made_anew(nats: NatsOptions) -> None:
+    client, back = FastClient(), asyncio.Event()
+
+    async def came_back() -> None:
+        back.set()
+
+    await client.connect(
+        list(nats.servers), token=nats.token, reconnected_cb=came_back, reconnect_time_wait=0
+    )
+
+    async def broken(data: bytes = b"") -> None:
+        raise RuntimeError("what no parser expects")
+
+    client._ps.parse = broken
+    with suppress(Exception):
+        await client.flush(1)
+    await asyncio.wait_for(back.wait(), 10)
+    await client.flush(5)
+    await client.close()
