@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from flyball.runtime.nats import NatsOptions
 from flyball.runtime.nats.client import FastClient
 
-# pyright: reportPrivateUsage=false
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
 
 _lines = st.one_of(
     st.binary(max_size=20),

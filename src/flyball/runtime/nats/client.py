@@ -8,6 +8,8 @@ flushes do on a busy machine, and tells nobody: the line seems to be up, and is 
 nothing to anybody, and a line that is not read any more is made anew.
 """
 
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import asyncio
