@@ -43,6 +43,10 @@ from flyball.tool.toolset import Toolset
 
 if TYPE_CHECKING:
     from flyball.core.forms.semstreams import ToolCallFilterResult, ToolCallRejection
+    from flyball.observe.cost import CostTracker, estimate_run_cost
+    from flyball.observe.pricing import ModelPricing
+    from flyball.observe.run_cost import RunCost
+    from flyball.orchestrate.budget import MaxCost
     from flyball.orchestrate.contracts import (
         ExecutionHints,
         Mode,
@@ -83,15 +87,18 @@ _LATER = {
     "And": "flyball.validate.conditions",
     "AuditLog": "flyball.validate.interceptors",
     "ContentFilter": "flyball.validate.guardrails",
+    "CostTracker": "flyball.observe.cost",
     "ExecutionHints": "flyball.orchestrate.contracts",
     "InputGuardrail": "flyball.validate.guardrails",
     "InterceptResult": "flyball.validate.interceptors",
     "LocalRuntime": "flyball.orchestrate.local",
+    "MaxCost": "flyball.orchestrate.budget",
     "MaxPromptLength": "flyball.validate.guardrails",
     "MaxRunDuration": "flyball.validate.conditions",
     "MaxTurns": "flyball.validate.guardrails",
     "MessageInterceptor": "flyball.validate.interceptors",
     "Mode": "flyball.orchestrate.contracts",
+    "ModelPricing": "flyball.observe.pricing",
     "Or": "flyball.validate.conditions",
     "OutputContract": "flyball.orchestrate.contracts",
     "Recorded": "flyball.orchestrate.followed",
@@ -99,6 +106,7 @@ _LATER = {
     "ResponseContains": "flyball.validate.conditions",
     "ResponseInterceptor": "flyball.validate.interceptors",
     "RunCondition": "flyball.validate.conditions",
+    "RunCost": "flyball.observe.run_cost",
     "Runtime": "flyball.orchestrate.runtime",
     "SQLiteJournal": "flyball.runtime.sqlite",
     "System": "flyball.orchestrate.system",
@@ -109,6 +117,7 @@ _LATER = {
     "ToolCallFilterResult": "flyball.core.forms.semstreams",
     "ToolCallRejection": "flyball.core.forms.semstreams",
     "TurnGuardrail": "flyball.validate.guardrails",
+    "estimate_run_cost": "flyball.observe.cost",
 }
 
 __all__ = [
@@ -117,6 +126,7 @@ __all__ = [
     "Audio",
     "AuditLog",
     "ContentFilter",
+    "CostTracker",
     "Document",
     "Engine",
     "ExecutionHints",
@@ -128,6 +138,7 @@ __all__ = [
     "Journal",
     "Limits",
     "LocalRuntime",
+    "MaxCost",
     "MaxPromptLength",
     "MaxRunDuration",
     "MaxTurns",
@@ -136,6 +147,7 @@ __all__ = [
     "MessageInterceptor",
     "Mode",
     "ModelInfo",
+    "ModelPricing",
     "ModelRetry",
     "ModelSettings",
     "Or",
@@ -151,6 +163,7 @@ __all__ = [
     "Role",
     "RunCondition",
     "RunContext",
+    "RunCost",
     "RunResult",
     "RunUsage",
     "Runtime",
@@ -177,6 +190,7 @@ __all__ = [
     "UsageQuota",
     "assistant",
     "errors",
+    "estimate_run_cost",
     "events",
     "pending_approvals",
     "send_signal",

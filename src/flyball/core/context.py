@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from flyball.core.correlation import Correlation
 from flyball.core.errors import DepsError, UserError
 from flyball.core.messages import Message
-from flyball.core.usage import RunUsage
+from flyball.core.usage import CallUsage, RunUsage
 
 DepsT = TypeVar("DepsT", default=Any, contravariant=False)
 T = TypeVar("T")
@@ -21,7 +21,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
 
     `idempotency_key` is the same each time the same call is run, also in another process after a crash.
     `history` is there only where it was asked for. `at` is the time at which a function is called by the loop
-    itself; tools are not told.
+    itself, and `spent` what each model call used; tools are not told.
     """
 
     loop_id: str
@@ -42,6 +42,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     depth: int = 0
     max_depth: int | None = None
     at: float = 0.0
+    spent: tuple[CallUsage, ...] = ()
 
 
 class RunContext(Generic[DepsT]):
@@ -109,6 +110,11 @@ class RunContext(Generic[DepsT]):
     def usage(self) -> RunUsage:
         """What the run has used so far."""
         return self.facts.usage
+
+    @property
+    def spent(self) -> tuple[CallUsage, ...]:
+        """What each model call of the run has used, as conditions and the like are told; empty in a tool."""
+        return self.facts.spent
 
     @property
     def prompt(self) -> str:

@@ -89,6 +89,8 @@ class Limits(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
         allowed = self.usage.request_limit
         if allowed is not None and usage.requests >= allowed:
             return self.usage.check_before_request(usage)
+        if self.usage.tool_calls_limit is not None and (breach := self.usage.check_tool_calls(usage)):
+            return breach  # only where a loop goes on under other limits than it began with
         return None if self.quota is None else self.quota.check(usage, more_requests=1)
 
     def at_depth(self, depth: int) -> DepthLimit | None:

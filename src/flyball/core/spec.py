@@ -88,3 +88,5 @@ class LoopSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     """The agent that goes on from the answer, in a loop of its own, if this one ends well."""
     checks: tuple[str, ...] = ()
     """The names of the guardrails, interceptors and conditions that have a say."""
+    provider: str = ""
+    """Who serves the model, where its calls are priced and `model` does not say so."""

@@ -27,6 +27,13 @@ class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     details: dict[str, int] | None = None
     extra: dict[str, Any] | None = None
 
+    def __add__(self, other: Usage) -> Usage:
+        """Both together, as two calls are added to a run; `+=` works, too. A run's usage stays one."""
+        if not isinstance(other, Usage) or isinstance(other, RunUsage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
+        added = RunUsage().add_request(self).add_request(other)
+        return Usage(*[getattr(added, name) for name in _TOKENS], extra=self.extra)
+
     @property
     def prompt_tokens(self) -> int:
         """SemStreams' and pagantic's name for `input_tokens`."""
@@ -48,6 +55,16 @@ class RunUsage(Usage, frozen=True, omit_defaults=True, repr_omit_defaults=True):
 
     requests: int = 0
     tool_calls: int = 0
+
+    def __add__(self, other: Usage) -> RunUsage:
+        """This run's and another's, or this run's after one more model call."""
+        if isinstance(other, RunUsage):
+            return self.add_run(other)
+        return self.add_request(other) if isinstance(other, Usage) else NotImplemented  # pyright: ignore[reportUnnecessaryIsInstance]
+
+    def __radd__(self, other: Usage) -> RunUsage:
+        """A model call, and then this run's."""
+        return RunUsage().add_request(other).add_run(self)
 
     def add_request(self, usage: Usage | None) -> RunUsage:
         """The usage after one more model call (`None`: the engine did not say).
@@ -87,6 +104,23 @@ class RunUsage(Usage, frozen=True, omit_defaults=True, repr_omit_defaults=True):
             if other.tokens_per_second
             else self.tokens_per_second,
         )
+
+
+class CallUsage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+    """What one model call used, and all that its price hangs on.
+
+    `model` is who answered, as it said itself; `asked` is the model as the loop's spec has it, and `provider`
+    who serves it, where `asked` does not say so. `usage` is None where the engine did not say.
+    """
+
+    at: float
+    model: str | None = None
+    usage: Usage | None = None
+    asked: str = ""
+    provider: str = ""
+
+
+_TOKENS = tuple([name for name in Usage.__struct_fields__ if name != "extra"])
 
 
 def _mean_speed(run: RunUsage, other: Usage, requests: int) -> float:

@@ -43,6 +43,7 @@ from flyball.orchestrate.driven import DrivenLoop
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.edited import edited, edited_elsewhere, replayed_editor
 from flyball.orchestrate.elsewhere import Driver
+from flyball.orchestrate.features import stages_of
 from flyball.orchestrate.followed import FollowedLoop
 from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
@@ -334,7 +335,8 @@ class Agent(Generic[DepsT, OutputT]):
         if state.at != "done":
             raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): use resume()")
         # By the recorded spec: no engine is looked for, so a journal can be read where none is installed.
-        result = result_from(state, reader_for(self.config.output, state.spec.output), journal)
+        reader, stages = reader_for(self.config.output, state.spec.output), stages_of(self.config.features)
+        result = result_from(state, reader, journal, stages.tracker)
         if state.spec.editor and self.config.editor is not None:
             return replace(result, editor=await replayed_editor(self.config.editor, loop_id, journal))
         return result
@@ -500,7 +502,7 @@ class Agent(Generic[DepsT, OutputT]):
         bindings, started, clock = self.begun(prompt, options)
         runtime: Driver = options["runtime"]
         journal, state = await runtime.run(bindings, options.get("journal"), started, clock)
-        result = result_from(state, bindings.output, journal)
+        result = result_from(state, bindings.output, journal, bindings.tracker)
         if not state.spec.editor:
             return result
         return replace(result, editor=await edited_elsewhere(runtime, bindings, journal, state, clock))

@@ -52,6 +52,7 @@ class Bindings:
         "spec",
         "stages",
         "tools",
+        "tracker",
         "validators",
         "waits_for_people",
     )
@@ -84,6 +85,8 @@ class Bindings:
         self.deps = deps
         self.editor = editor
         self.stages = stages
+        self.tracker = stages.tracker
+        """Who says what a run cost, if anybody does."""
         self.parts = request_parts(spec)
         self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
         """Whether a run may come to wait for somebody: its own calls, or its editor's."""

@@ -17,6 +17,7 @@ from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
 from flyball.inference.registry import resolve_engine
+from flyball.observe.metering import metered, unmetered
 from flyball.orchestrate.bindings import (
     Approval,
     Bindings,
@@ -122,7 +123,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         ConfigurationFailure: the model, a tool or the output type cannot be used.
         GrammarUnsupported: the model's engine cannot hold it to the output's schema.
     """
-    engine = like[1].engine if like is not None and config.model is like[0].model else None
+    engine = unmetered(like[1].engine) if like is not None and config.model is like[0].model else None
     if engine is None:
         engine = resolve_engine(config.model)
     tools: dict[str, Tool] = {}
@@ -174,11 +175,12 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         role=config.role,
         editor="" if config.editor is None else config.editor.config.name,
         checks=stages.names,
+        provider=_provider(engine) if stages.trackers and not isinstance(config.model, str) else "",
     )
     spec = recordable(made, "the agent")
     return Bindings(
         spec,
-        engine,
+        metered(engine, stages.trackers, spec.model, spec.provider),
         tools,
         reader,
         prompt_functions=functions,
@@ -190,6 +192,11 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         editor=None if config.editor is None else config.editor.bindings,
         stages=stages,
     )
+
+
+def _provider(engine: Engine) -> str:
+    """Who serves an engine's model; one that does not say so is in no price list, whatever it is called."""
+    return engine.model_info().provider or "unsaid"
 
 
 def _with_editor(config: AgentConfig) -> AgentConfig:

@@ -19,7 +19,6 @@ from flyball.orchestrate.editing import editor_bindings, editor_loop
 from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import fold
-from flyball.orchestrate.output import Reader
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import result_of
 from flyball.orchestrate.state import State
@@ -46,7 +45,7 @@ async def _driven(editor: Drive) -> RunResult[Any]:
     await editor.run()
     if has_edited(editor.state):
         return await edited(editor)
-    return _ending(editor.state, editor.bindings.output, editor.journal)
+    return _ending(editor.state, editor.bindings, editor.journal)
 
 
 async def edited_elsewhere(
@@ -59,7 +58,7 @@ async def edited_elsewhere(
     assert isinstance(started, Started)
     editor = editor_bindings(bindings)
     _, reached = await driver.run(editor, journal, started, clock)
-    result = _ending(reached, editor.output, journal)
+    result = _ending(reached, editor, journal)
     if not has_edited(reached):
         return result
     return replace(result, editor=await edited_elsewhere(driver, editor, journal, reached, clock))
@@ -69,7 +68,7 @@ async def editor_followed(bindings: Bindings, journal: Journal, state: State) ->
     """What came of the editor of an architect that is driven elsewhere, once it is over."""
     loop_id, editor = editor_loop(state.loop_id), editor_bindings(bindings)
     reached = await _over(journal, loop_id)
-    result = _ending(reached, editor.output, journal)
+    result = _ending(reached, editor, journal)
     if not has_edited(reached):
         return result
     return replace(result, editor=await editor_followed(editor, journal, reached))
@@ -95,7 +94,8 @@ async def _over(journal: Journal, loop_id: str) -> State:
         await journal.wait(loop_id, len(events))
 
 
-def _ending(state: State, reader: Reader, journal: Journal) -> RunResult[Any]:
+def _ending(state: State, bindings: Bindings, journal: Journal) -> RunResult[Any]:
     """How a loop ended, as a result: also one that failed, or is not over."""
     well = state.error is None and state.outcome is Outcome.SUCCESS
-    return RunResult(reader.of(state) if well else None, state, journal)
+    output = bindings.output.of(state) if well else None
+    return RunResult(output, state, journal, tracker=bindings.tracker)

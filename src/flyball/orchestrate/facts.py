@@ -25,6 +25,7 @@ def run_facts(state: State, at: float = 0.0) -> RunFacts:
         depth=state.depth,
         max_depth=state.spec.limits.max_depth,
         at=at,
+        spent=tuple(state.spent),
     )
 
 

@@ -12,6 +12,7 @@ from flyball.core.errors import UserError
 from flyball.core.feature import Feature
 
 if TYPE_CHECKING:
+    from flyball.observe.cost import CostTracker
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
@@ -25,6 +26,12 @@ class Stages(Struct, frozen=True):
     message_interceptors: tuple[MessageInterceptor, ...] = ()
     response_interceptors: tuple[ResponseInterceptor, ...] = ()
     conditions: tuple[RunCondition, ...] = ()
+    trackers: tuple[CostTracker, ...] = ()
+
+    @property
+    def tracker(self) -> CostTracker | None:
+        """Who says what a run cost: the first of them."""
+        return self.trackers[0] if self.trackers else None
 
     @property
     def admits(self) -> bool:
@@ -51,6 +58,7 @@ class Stages(Struct, frozen=True):
 @cache
 def _kinds() -> dict[str, type[Feature]]:
     """The kind of feature that has its say at each place. Only who has features needs them."""
+    from flyball.observe.cost import CostTracker
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
@@ -61,10 +69,11 @@ def _kinds() -> dict[str, type[Feature]]:
         "message_interceptors": MessageInterceptor,
         "response_interceptors": ResponseInterceptor,
         "conditions": RunCondition,
+        "trackers": CostTracker,
     }
 
 
-_WITHOUT_A_SAY: frozenset[str] = frozenset()
+_WITHOUT_A_SAY: frozenset[str] = frozenset({"trackers"})
 """Places whose features decide nothing about the loop: a loop goes on as well without them."""
 
 NO_STAGES = Stages()

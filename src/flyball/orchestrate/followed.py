@@ -161,7 +161,8 @@ class FollowedLoop(Followed):
 
     def result(self) -> RunResult[Any]:
         """The result of a loop that is over."""
-        result = result_from(self.state, self._bindings.output, self._following.journal)
+        bindings, journal = self._bindings, self._following.journal
+        result = result_from(self.state, bindings.output, journal, bindings.tracker)
         return result if self._editor is None else replace(result, editor=self._editor)
 
     async def step(self) -> Step | None:

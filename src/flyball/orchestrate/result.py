@@ -11,6 +11,8 @@ from flyball.core.errors import FlyballError
 from flyball.core.events import Event, Outcome
 from flyball.core.messages import Message
 from flyball.core.usage import RunUsage
+from flyball.observe.cost import CostTracker
+from flyball.observe.run_cost import RunCost
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.state import State
 
@@ -28,6 +30,8 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
     journal: Journal
     editor: RunResult[Any] | None = None
     """What came of the editor's loop, where an architect had one. Its `error` is here, and is not raised."""
+    tracker: CostTracker | None = None
+    """Who prices it: the agent's."""
 
     def __repr__(self) -> str:
         return f"RunResult(output={self.output!r}, loop_id={self.loop_id!r}, outcome={self.outcome!r})"
@@ -48,6 +52,15 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
     def usage(self) -> RunUsage:
         """What the run used."""
         return self.state.usage
+
+    @property
+    def cost(self) -> RunCost | None:
+        """What its model calls cost, by its agent's CostTracker; None if that has none.
+
+        It follows from the journal alone, like the usage: the same after a resume, a replay, or elsewhere.
+        Loops under this one, and its editor's, have their own.
+        """
+        return None if self.tracker is None else self.tracker.cost_of(self.state.spent)
 
     @property
     def outcome(self) -> Outcome:

@@ -14,6 +14,7 @@ from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import RunUsage
 from flyball.inference.stream import StreamEvent
 from flyball.inference.text import text_so_far
+from flyball.observe.cost import CostTracker
 from flyball.orchestrate.driver import UNREAD, Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
@@ -220,20 +221,22 @@ def result_of(drive: Drive) -> RunResult[Any]:
     state = drive.state
     if state.error is None:
         output = drive.output if drive.output is not UNREAD else drive.read_output()
-        return RunResult(output, state, drive.journal)
-    return result_from(state, drive.bindings.output, drive.journal)
+        return RunResult(output, state, drive.journal, tracker=drive.bindings.tracker)
+    return result_from(state, drive.bindings.output, drive.journal, drive.bindings.tracker)
 
 
-def result_from(state: State, reader: Reader, journal: Journal) -> RunResult[Any]:
-    """The result of a loop that is over, from its state alone.
+def result_from(
+    state: State, reader: Reader, journal: Journal, tracker: CostTracker | None = None
+) -> RunResult[Any]:
+    """The result of a loop that is over, from its state alone; `tracker` says what it cost.
 
     Raises:
         FlyballError: the loop failed or was cancelled; the error carries what was reached as `partial`.
     """
     if state.error is None and state.outcome is Outcome.SUCCESS:
-        return RunResult(reader.of(state), state, journal)
+        return RunResult(reader.of(state), state, journal, tracker=tracker)
     if state.error is None:
         raise AgentRunClosed(f"loop {state.loop_id!r} is not over", loop_id=state.loop_id)
     failure = state.error.exception()
-    failure.partial = RunResult(None, state, journal)
+    failure.partial = RunResult(None, state, journal, tracker=tracker)
     raise failure

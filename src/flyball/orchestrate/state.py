@@ -17,7 +17,7 @@ from flyball.core.events import Outcome, Stage
 from flyball.core.messages import Message, ToolCall, ToolResult
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import ToolChoice, ToolDefinition
-from flyball.core.usage import RunUsage
+from flyball.core.usage import CallUsage, RunUsage
 
 Position: TypeAlias = Literal[
     "admit", "prepare", "infer", "review", "judge", "execute", "settle", "deliver", "end", "done"
@@ -67,6 +67,8 @@ class State(Struct):
     turn: int = 0
     iterations: int = 0
     usage: RunUsage = RunUsage()
+    spent: list[CallUsage] = []
+    """What each model call used, those that failed halfway too: what the run's cost is worked out from."""
 
     # The turn's calls
     calls: tuple[ToolCall, ...] = ()

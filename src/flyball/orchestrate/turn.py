@@ -36,6 +36,7 @@ from flyball.core.events import (
     TurnSettled,
 )
 from flyball.core.messages import FinishReason, Message, ResultKind, Text, ToolCall, ToolResult
+from flyball.core.usage import CallUsage
 from flyball.orchestrate.circles import going_round
 from flyball.orchestrate.moves import (
     RAN,
@@ -76,15 +77,19 @@ def model_failed(state: State, event: ModelFailed) -> None:
     """The call failed for good: whatever could be tried again was, inside the effect."""
     partial = event.partial
     state.usage = state.usage.add_request(None if partial is None else partial.usage)
+    if partial is not None and partial.usage is not None:
+        spec = state.spec
+        state.spent.append(CallUsage(event.at, partial.model, partial.usage, spec.model, spec.provider))
     fail(state, event.error)
 
 
 def model_answered(state: State, event: ModelAnswered) -> None:
     """The model has answered: it is looked at first, if somebody wants to, and then taken."""
-    message = event.message
+    message, spec = event.message, state.spec
     state.usage = state.usage.add_request(message.usage)
+    state.spent.append(CallUsage(event.at, message.model, message.usage, spec.model, spec.provider))
     state.iterations += 1
-    if state.spec.reviews:
+    if spec.reviews:
         state.reviewing = message
         move(state, "review")
     else:
