@@ -211,6 +211,7 @@ specs = st.builds(
     limits=limits,
     retries=counts,
     end_strategy=st.sampled_from(["early", "exhaustive"]),
+    provider=texts,
 )
 correlations = st.builds(Correlation, request_id=texts, trace_id=texts, loop_id=texts, tool_call_id=texts)
 signals = st.builds(

@@ -14,8 +14,10 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 HEAVY = {
     "aiohttp",
+    "genai_prices",
     "hypothesis",
     "http.client",
+    "httpx2",
     "importlib.metadata",
     "jinja2",
     "json_repair",
@@ -33,7 +35,7 @@ HEAVY = {
 
 EVERY_MODULE = """
 import importlib, pkgutil
-for package in ("core", "inference", "tool", "orchestrate"):
+for package in ("core", "inference", "tool", "observe", "orchestrate"):
     parent = importlib.import_module(f"flyball.{package}")
     for module in pkgutil.walk_packages(parent.__path__, f"flyball.{package}."):
         importlib.import_module(module.name)

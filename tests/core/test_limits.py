@@ -91,6 +91,12 @@ def test_iterations(allowed: int, iterations: int) -> None:
         assert breach.details == {"limit": "max_iterations", "allowed": allowed}
 
 
+@given(small, small)
+def test_tool_calls_that_were_allowed_do_not_forbid_the_next_request(allowed: int, made: int) -> None:
+    limits = Limits(usage=UsageLimits(tool_calls_limit=allowed))
+    assert (limits.before_request(RunUsage(tool_calls=made), 0) is None) is (made <= allowed)
+
+
 def test_no_limits_at_all() -> None:
     free = Limits(max_iterations=None, usage=UsageLimits(request_limit=None), calls_per_turn=None)
     vast = RunUsage(requests=10**9, tool_calls=10**9, input_tokens=10**12, output_tokens=10**12)
@@ -107,10 +113,13 @@ def test_no_limits_at_all() -> None:
         (Limits(quota=UsageQuota(max_input_tokens=1)), "max_input_tokens"),
         (Limits(max_iterations=1, usage=UsageLimits(request_limit=1)), "max_iterations"),
         (Limits(usage=UsageLimits(request_limit=1), quota=UsageQuota(max_requests=1)), "request_limit"),
+        (Limits(usage=UsageLimits(tool_calls_limit=2)), "tool_calls_limit"),
+        (Limits(usage=UsageLimits(request_limit=1, tool_calls_limit=2)), "request_limit"),
+        (Limits(usage=UsageLimits(tool_calls_limit=2), quota=UsageQuota(max_requests=1)), "tool_calls_limit"),
     ],
 )
 def test_what_a_request_breaks_first(limits: Limits, name: str) -> None:
-    breach = limits.before_request(RunUsage(requests=1, input_tokens=2), 1)
+    breach = limits.before_request(RunUsage(requests=1, tool_calls=3, input_tokens=2), 1)
     assert breach is not None
     assert breach.details["limit"] == name
 

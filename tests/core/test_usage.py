@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
@@ -88,6 +91,31 @@ def test_a_call_that_says_nothing_is_still_counted(run: RunUsage, silent: Usage 
 @given(run_usages, st.integers(0, 9))
 def test_tool_calls_are_counted(run: RunUsage, more: int) -> None:
     assert run.add_tool_calls(more) == replace(run, tool_calls=run.tool_calls + more)
+
+
+@given(st.lists(usages, max_size=4))
+def test_calls_add_up(calls: list[Usage]) -> None:
+    added = sum(calls, Usage())
+    assert type(added) is Usage
+    for name in SUMMED[:5]:
+        assert getattr(added, name) == sum(getattr(call, name) for call in calls)
+    assert added.details == RunUsage().add_run(sum(calls, RunUsage())).details
+
+
+@given(run_usages, run_usages, usages)
+def test_plus_is_what_a_run_does(one: RunUsage, other: RunUsage, call: Usage) -> None:
+    assert one + other == one.add_run(other)
+    assert one + call == one.add_request(call)
+    assert call + one == RunUsage().add_request(call).add_run(one)
+    grown: Usage = one
+    grown += call
+    assert grown == one.add_request(call)
+
+
+@pytest.mark.parametrize("usage", [Usage(1), RunUsage(1)], ids=["a call's", "a run's"])
+def test_usage_is_added_to_usage_alone(usage: Any) -> None:
+    with pytest.raises(TypeError):
+        usage + 1
 
 
 @given(usages)

@@ -149,6 +149,7 @@ specs = st.builds(
     filters=st.booleans(),
     delivers=st.booleans(),
     editor=st.sampled_from(["", "editor"]),
+    provider=st.sampled_from(["", "openai"]),
 )
 
 texts = st.sampled_from(["", "hello", "{}", "ein Löwe"])
@@ -269,6 +270,10 @@ class World:
             check_history(state.history)
             assert state.outcome is not None
         assert state.open == sum(result is None for result in state.results)
+        # What the calls used is what the run has used: its cost leaves nothing out.
+        spent = sum([call.usage for call in state.spent if call.usage is not None], Usage())
+        assert spent.input_tokens == state.usage.input_tokens
+        assert spent.output_tokens == state.usage.output_tokens
         self.check_the_end()
 
     def check_the_end(self) -> None:
@@ -314,7 +319,8 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
         return TurnPrepared(now, effect.turn, known, error if failed else None, edits=edits, skipped=skipped)
     if isinstance(effect, Infer):
         if failed:
-            return ModelFailed(now, effect.turn, error)
+            partial = said(draw, state.spec) if draw(_either) else None
+            return ModelFailed(now, effect.turn, error, partial)
         return ModelAnswered(now, effect.turn, said(draw, state.spec))
     if isinstance(effect, Review):
         if failed:

@@ -18,6 +18,7 @@ EXACT = Context(prec=60)
 """What amounts are worked out in: whatever the program has set for its own decimals changes nothing here."""
 NOTHING = Decimal(0)
 _MILLION = Decimal(1_000_000)
+_MAY_BE_UNSAID = ("cached_input_cost", "cache_write_cost")
 
 
 def amount(given: Any, what: str) -> Decimal:
@@ -55,7 +56,7 @@ class ModelPricing(Struct, frozen=True, repr_omit_defaults=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             given = getattr(self, name)
-            if given is not None:
+            if given is not None or name not in _MAY_BE_UNSAID:
                 force_setattr(self, name, amount(given, name))
 
     @classmethod
