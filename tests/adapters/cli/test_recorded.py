@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flyball import Agent, tool
+from flyball import Agent, Message, Role, Text, Usage, tool
 from flyball.core.ids import new_id
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call
@@ -139,6 +139,45 @@ def test_the_course_of_a_run(flyball: Flyball) -> None:
         "inference_end",
     ]
     assert document["answer"] == ANSWER.strip()
+
+
+@pytest.mark.parametrize(
+    ("model", "shown", "total"),
+    [
+        ("openai:gpt-5", ", 2.25 USD", "2.250"),
+        ("openai:unheard-of", ", cost unknown", None),
+        ("mine", ", cost unknown", None),
+        ("local:gpt-5", "", None),
+    ],
+)
+def test_a_run_is_shown_with_what_it_cost(
+    flyball: Flyball, home: Path, model: str, shown: str, total: str | None
+) -> None:
+    name = model.rpartition(":")[2]
+    answer = Message(Role.ASSISTANT, (Text("hello"),), usage=Usage(10**6, 10**5), model=name)
+
+    async def build() -> None:
+        agent = Agent(ScriptedEngine(answer, name=name))
+        async with SQLiteJournal(home / "runs.db") as journal:
+            metadata = {"flyball": {"model": model}}
+            await agent.run("hi", journal=journal, loop_id="paid", metadata=metadata)
+
+    asyncio.run(build())
+    line = next(line for line in flyball("show", "paid").out.splitlines() if line.startswith("run "))
+    assert ("USD" in line or "cost" in line) is bool(shown)
+    assert shown in line
+    cost = flyball("show", "paid", "--json").json["cost"]
+    assert (None if cost is None else cost["total_cost"]) == total
+    assert (cost is None) is (not shown)
+
+
+def test_without_prices_a_run_is_shown_without_its_cost(
+    flyball: Flyball, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flyball(*FORECAST)
+    monkeypatch.setattr("flyball.observe.public_prices.find_spec", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    assert "cost" not in flyball("show").out
+    assert flyball("show", "--json").json["cost"] is None
 
 
 def test_the_course_of_a_failed_run_that_was_tried_again(flyball: Flyball) -> None:

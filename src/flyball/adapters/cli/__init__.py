@@ -11,6 +11,7 @@
     prompting loading                  the prompt; modules, schemas and grammars
     origin standing naming             what a run was begun with, how it stands, its id
     timeline explaining rendering page a run's course, drawn; its turns, explained; what engines made; printed
+    costing                            what a run cost
 
 Rules:
 - stdout is for the answer (with `--json` one document and nothing else), stderr for whatever is about it;

@@ -35,12 +35,15 @@ async def _show(name: str, shared: Shared) -> int:
         if shared.json:
             from msgspec import to_builtins
 
+            from flyball.adapters.cli.costing import cost_of
             from flyball.adapters.cli.runs import line_of
             from flyball.adapters.cli.screen import write_json
             from flyball.orchestrate.projections import timeline
 
             line = to_builtins(await line_of(journal, loop_id))
-            write_json({**line, "answer": state.answer, "timeline": to_builtins(timeline(events))})
+            cost = to_builtins(cost_of(events, state))
+            steps = to_builtins(timeline(events))
+            write_json({**line, "cost": cost, "answer": state.answer, "timeline": steps})
             return 0
     from rich.text import Text
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec import Struct
 
+from flyball.adapters.cli.costing import cost_of
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.origin import agent_and_model, origin_of, said_first
 from flyball.adapters.cli.screen import one_line, out
@@ -235,7 +236,9 @@ def _head(events: Sequence[Event], state: State, whole: float) -> Text:
     head.append(f"  {one_line(agent_and_model(events, state), 300)}", style="dim")
     tokens = f"{usage.input_tokens} → {usage.output_tokens} tokens, " if usage.total_tokens else ""
     speed = f", {usage.tokens_per_second:.0f} tokens/s" if usage.tokens_per_second else ""
-    head.append(f"  {tokens}{_seconds(whole)}{speed}\n", style="dim")
+    cost = cost_of(events, state)
+    paid = "" if cost is None else ", cost unknown" if cost.total is None else f", {cost}"
+    head.append(f"  {tokens}{_seconds(whole)}{speed}{paid}\n", style="dim")
     head.append("> ", style="bold green")
     head.append(f"{one_line(said_first(state), 300)}\n")
     return head
