@@ -59,12 +59,16 @@ def says(text: str, model: str) -> Message:
     return Message(Role.ASSISTANT, (Text(text),), usage=Usage(1000, 500), model=model)
 
 
-async def main() -> None:
-    tracker = CostTracker(PRICES)
-    journal = MemoryJournal()
-    script = ScriptedEngine(reads(1, "large"), says("Owls fly silently.", "small"))
-    agent = Agent(script, tools=[look_up], features=[tracker])
+tracker = CostTracker(PRICES)
+agent = Agent(
+    ScriptedEngine(reads(1, "large"), says("Owls fly silently.", "small")),
+    tools=[look_up],
+    features=[tracker],
+)
 
+
+async def main() -> None:
+    journal = MemoryJournal()
     result = await agent.run("How do owls fly?", journal=journal, loop_id="owls")
     assert result.cost is not None
     print(result.output)

@@ -76,7 +76,7 @@ def test_what_is_given_out_is_a_copy() -> None:
 def test_threads_may_record_at_once() -> None:
     tracker = CostTracker(PRICING)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: tracker.record("small", Usage(n)), range(1000)))
+        list(pool.map(tracker.record, ["small"] * 1000, map(Usage, range(1000))))
     assert tracker.total_cost == Decimal("0.1") * sum(range(1000))
 
 

@@ -14,15 +14,13 @@ from flyball.core.errors import UserError
 
 tokens = st.integers(0, 10**9)
 prices = st.decimals(0, 100, places=9)
-usages = st.builds(
-    lambda plain, read, write, out: Usage(
-        plain + read + write, out, cache_read_tokens=read, cache_write_tokens=write
-    ),
-    tokens,
-    tokens,
-    tokens,
-    tokens,
-)
+
+
+def used(plain: int, read: int, write: int, output: int) -> Usage:
+    return Usage(plain + read + write, output, cache_read_tokens=read, cache_write_tokens=write)
+
+
+usages = st.builds(used, tokens, tokens, tokens, tokens)
 some_above_nothing = st.decimals("0.000000001", 100, places=9)
 
 

@@ -71,10 +71,10 @@ def test_a_cost_is_formatted_as_a_number() -> None:
 
 def test_two_currencies_do_not_add_up() -> None:
     with pytest.raises(UserError, match="EUR and one in USD"):
-        RunCost.of({}, "EUR") + RunCost.of({})
+        _ = RunCost.of({}, "EUR") + RunCost.of({})
 
 
 def test_a_cost_is_added_to_a_cost_alone() -> None:
     cost: Any = RunCost()
     with pytest.raises(TypeError):
-        cost + 1
+        _ = cost + 1

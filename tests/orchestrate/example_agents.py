@@ -106,6 +106,7 @@ EXAMPLE_RUNS = (
         # The refusal first: then nothing runs beside a decision, and all journals have one order.
         decisions=((SignalType.REJECT, 1, "ask a manager"), (SignalType.APPROVE, 0, "")),
     ),
+    ExampleRun("costs", "How do owls fly?", "Owls fly silently."),
     ExampleRun("durable_run", "A trip to Oslo.", "All is booked.", _hotel),
     ExampleRun("fork_and_compare", "What is wrong?", "The cellar floods when it rains."),
     ExampleRun(

@@ -15,12 +15,15 @@ from pydantic import BaseModel
 from flyball import (
     Agent,
     ContentFilter,
+    CostTracker,
     InputGuardrail,
     InterceptResult,
+    MaxCost,
     MaxPromptLength,
     MaxRunDuration,
     MaxTurns,
     MessageInterceptor,
+    ModelPricing,
     RedactPII,
     ResponseContains,
     ResponseInterceptor,
@@ -29,9 +32,10 @@ from flyball import (
     TextContains,
     ToolCallCount,
     TurnGuardrail,
+    Usage,
     tool,
 )
-from flyball.core.messages import Image, Message, Text, assistant, user
+from flyball.core.messages import Image, Message, Role, Text, ToolCall, assistant, user
 from flyball.inference.answers import tool_call as call
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenario import Scenario
@@ -251,4 +255,33 @@ CONDITIONS = (
     ),
 )
 
-FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS)
+
+def paying(*answers: Any, most: int, model: str = "test", **how: bool) -> Agent[Any, str]:
+    """Each answer costs 5; those of other models nobody knows what."""
+    tracker = CostTracker({"test": ModelPricing(1, 2)})
+    parts = [one if isinstance(one, ToolCall) else Text(one) for one in answers]
+    script = Script(*[Message(Role.ASSISTANT, (part,), usage=Usage(3, 1), model=model) for part in parts])
+    return Agent(script, tools=[look_up], features=[tracker, MaxCost(most, tracker, **how)])
+
+
+COSTS = (
+    Scenario("a run within its budget", lambda: paying(*LOOKING[:2], "nine", most=15), "nine"),
+    Scenario(
+        "a run that costs too much",
+        lambda: paying(*LOOKING[:2], "never", most=9),
+        code="ORCHESTRATION_RUN_CONDITION",
+    ),
+    Scenario("an answer that costs too much", lambda: paying(LOOKING[0], "nine", most=9), "nine"),
+    Scenario(
+        "a budget, and a price that nobody knows",
+        lambda: paying(LOOKING[0], "never", most=9, model="homemade"),
+        code="ORCHESTRATION_RUN_CONDITION",
+    ),
+    Scenario(
+        "a budget that does not mind",
+        lambda: paying(LOOKING[0], "nine", most=0, model="homemade", allow_unknown=True),
+        "nine",
+    ),
+)
+
+FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *COSTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Any
 
@@ -34,7 +35,7 @@ from flyball.core.messages import Message, Text, ToolCall
 from flyball.inference.answers import Answer
 from flyball.inference.request import ModelInfo, Request
 from flyball.inference.scripted import FunctionEngine
-from flyball.inference.stream import Finish, TextDelta
+from flyball.inference.stream import Finish, StreamEvent, TextDelta
 from flyball.orchestrate.driver import Drive
 from flyball.validate.interceptors import InterceptResult, ResponseInterceptor
 from tests.orchestrate.conftest import Runner
@@ -208,7 +209,7 @@ async def test_a_run_that_was_cut_off_has_paid_what_was_answered() -> None:
 
 
 async def test_a_failed_call_costs_what_it_had_used(where: Where) -> None:
-    async def breaks(request: Request) -> Any:
+    async def breaks(request: Request) -> AsyncIterator[StreamEvent]:
         yield TextDelta(0, "half an")
         yield Finish(EACH, "small")
         raise OSError("line is down")

@@ -17,7 +17,6 @@ from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
 from flyball.inference.registry import resolve_engine
-from flyball.observe.metering import metered, unmetered
 from flyball.orchestrate.bindings import (
     Approval,
     Bindings,
@@ -26,7 +25,7 @@ from flyball.orchestrate.bindings import (
     ToolFilter,
     Validator,
 )
-from flyball.orchestrate.features import as_features, stages_of
+from flyball.orchestrate.features import Stages, as_features, stages_of
 from flyball.orchestrate.holding import check_can_hold
 from flyball.orchestrate.output import output_spec, prompted_instructions
 from flyball.orchestrate.recordable import recordable
@@ -123,7 +122,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         ConfigurationFailure: the model, a tool or the output type cannot be used.
         GrammarUnsupported: the model's engine cannot hold it to the output's schema.
     """
-    engine = unmetered(like[1].engine) if like is not None and config.model is like[0].model else None
+    engine = _own_engine(like[1]) if like is not None and config.model is like[0].model else None
     if engine is None:
         engine = resolve_engine(config.model)
     tools: dict[str, Tool] = {}
@@ -180,7 +179,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     spec = recordable(made, "the agent")
     return Bindings(
         spec,
-        metered(engine, stages.trackers, spec.model, spec.provider),
+        _heard_of(engine, stages, spec),
         tools,
         reader,
         prompt_functions=functions,
@@ -192,6 +191,24 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         editor=None if config.editor is None else config.editor.bindings,
         stages=stages,
     )
+
+
+def _heard_of(engine: Engine, stages: Stages, spec: LoopSpec) -> Engine:
+    """An engine of whose calls the agent's trackers hear, if it has any."""
+    if not stages.trackers:
+        return engine
+    from flyball.observe.metering import metered
+
+    return metered(engine, stages.trackers, spec.model, spec.provider)
+
+
+def _own_engine(bindings: Bindings) -> Engine:
+    """An agent's engine, as it is without its trackers."""
+    if not bindings.stages.trackers:
+        return bindings.engine
+    from flyball.observe.metering import unmetered
+
+    return unmetered(bindings.engine)
 
 
 def _provider(engine: Engine) -> str:

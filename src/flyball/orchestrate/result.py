@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from msgspec import Struct
 from typing_extensions import TypeVar
@@ -11,10 +11,12 @@ from flyball.core.errors import FlyballError
 from flyball.core.events import Event, Outcome
 from flyball.core.messages import Message
 from flyball.core.usage import RunUsage
-from flyball.observe.cost import CostTracker
-from flyball.observe.run_cost import RunCost
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.state import State
+
+if TYPE_CHECKING:
+    from flyball.observe.cost import CostTracker
+    from flyball.observe.run_cost import RunCost
 
 OutputT = TypeVar("OutputT", default=str)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from msgspec import Struct
 
@@ -14,7 +14,6 @@ from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import RunUsage
 from flyball.inference.stream import StreamEvent
 from flyball.inference.text import text_so_far
-from flyball.observe.cost import CostTracker
 from flyball.orchestrate.driver import UNREAD, Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
@@ -22,6 +21,9 @@ from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
 from flyball.orchestrate.streaming import is_running
+
+if TYPE_CHECKING:
+    from flyball.observe.cost import CostTracker
 
 
 class Step(Struct, frozen=True):
