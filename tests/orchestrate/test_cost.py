@@ -384,6 +384,18 @@ async def test_a_turn_prices_its_own_call_alone(monkeypatch: pytest.MonkeyPatch)
     assert seen == [1] * 11
 
 
+async def test_a_budget_keeps_no_more_runs_than_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flyball.orchestrate.budget._REMEMBERED", 2)
+    tracker = CostTracker(PRICING)
+    budget = MaxCost(19, tracker)
+    agent, _ = priced(*ANSWERS, tracker=tracker, features=[budget])
+    errors = await agent.run_batch(["go"] * 6, concurrency=6)
+    assert {str(error).partition(": ")[2] for error in errors} == {
+        "the run has cost 20 USD, and 19 USD are allowed"
+    }
+    assert len(budget._priced) == 2  # pyright: ignore[reportPrivateUsage]
+
+
 async def test_a_budget_survives_a_resume(journal: Journal) -> None:
     tracker = CostTracker(PRICING)
     agent, _ = priced(*ANSWERS, tracker=tracker, features=[MaxCost(19, tracker)])
