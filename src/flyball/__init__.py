@@ -52,6 +52,13 @@ if TYPE_CHECKING:
     )
     from flyball.orchestrate.followed import Recorded
     from flyball.orchestrate.local import LocalRuntime
+    from flyball.orchestrate.output_types import (
+        GrammarOutput,
+        NativeOutput,
+        PromptedOutput,
+        TextOutput,
+        ToolOutput,
+    )
     from flyball.orchestrate.runtime import Runtime
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
@@ -78,12 +85,14 @@ if TYPE_CHECKING:
         RedactPII,
         ResponseInterceptor,
     )
+    from flyball.validate.repair import ModelRepair, OutputRepair
 
 _LATER = {
     "And": "flyball.validate.conditions",
     "AuditLog": "flyball.validate.interceptors",
     "ContentFilter": "flyball.validate.guardrails",
     "ExecutionHints": "flyball.orchestrate.contracts",
+    "GrammarOutput": "flyball.orchestrate.output_types",
     "InputGuardrail": "flyball.validate.guardrails",
     "InterceptResult": "flyball.validate.interceptors",
     "LocalRuntime": "flyball.orchestrate.local",
@@ -92,8 +101,12 @@ _LATER = {
     "MaxTurns": "flyball.validate.guardrails",
     "MessageInterceptor": "flyball.validate.interceptors",
     "Mode": "flyball.orchestrate.contracts",
+    "ModelRepair": "flyball.validate.repair",
+    "NativeOutput": "flyball.orchestrate.output_types",
     "Or": "flyball.validate.conditions",
     "OutputContract": "flyball.orchestrate.contracts",
+    "OutputRepair": "flyball.validate.repair",
+    "PromptedOutput": "flyball.orchestrate.output_types",
     "Recorded": "flyball.orchestrate.followed",
     "RedactPII": "flyball.validate.interceptors",
     "ResponseContains": "flyball.validate.conditions",
@@ -105,9 +118,11 @@ _LATER = {
     "SystemRequest": "flyball.orchestrate.contracts",
     "SystemResponse": "flyball.orchestrate.contracts",
     "TextContains": "flyball.validate.conditions",
+    "TextOutput": "flyball.orchestrate.output_types",
     "ToolCallCount": "flyball.validate.conditions",
     "ToolCallFilterResult": "flyball.core.forms.semstreams",
     "ToolCallRejection": "flyball.core.forms.semstreams",
+    "ToolOutput": "flyball.orchestrate.output_types",
     "TurnGuardrail": "flyball.validate.guardrails",
 }
 
@@ -122,6 +137,7 @@ __all__ = [
     "ExecutionHints",
     "FinishReason",
     "FlyballError",
+    "GrammarOutput",
     "Image",
     "InputGuardrail",
     "InterceptResult",
@@ -136,12 +152,16 @@ __all__ = [
     "MessageInterceptor",
     "Mode",
     "ModelInfo",
+    "ModelRepair",
     "ModelRetry",
     "ModelSettings",
+    "NativeOutput",
     "Or",
     "Outcome",
     "OutputContract",
     "OutputMode",
+    "OutputRepair",
+    "PromptedOutput",
     "Recorded",
     "RedactPII",
     "Request",
@@ -163,12 +183,14 @@ __all__ = [
     "SystemResponse",
     "Text",
     "TextContains",
+    "TextOutput",
     "Thinking",
     "ToolCall",
     "ToolCallCount",
     "ToolCallFilterResult",
     "ToolCallRejection",
     "ToolChoice",
+    "ToolOutput",
     "ToolResult",
     "Toolset",
     "TurnGuardrail",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+    from flyball.validate.repair import ModelRepair, OutputRepair
 
 
 class Stages(Struct, frozen=True):
@@ -25,6 +26,8 @@ class Stages(Struct, frozen=True):
     message_interceptors: tuple[MessageInterceptor, ...] = ()
     response_interceptors: tuple[ResponseInterceptor, ...] = ()
     conditions: tuple[RunCondition, ...] = ()
+    output_repairs: tuple[OutputRepair, ...] = ()
+    model_repairs: tuple[ModelRepair, ...] = ()
 
     @property
     def admits(self) -> bool:
@@ -54,6 +57,7 @@ def _kinds() -> dict[str, type[Feature]]:
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+    from flyball.validate.repair import ModelRepair, OutputRepair
 
     return {
         "input_guardrails": InputGuardrail,
@@ -61,6 +65,8 @@ def _kinds() -> dict[str, type[Feature]]:
         "message_interceptors": MessageInterceptor,
         "response_interceptors": ResponseInterceptor,
         "conditions": RunCondition,
+        "output_repairs": OutputRepair,
+        "model_repairs": ModelRepair,
     }
 
 

@@ -110,8 +110,11 @@ class Followed:
                 self._deltas.setdefault(delta.effect, []).append(delta)
 
     def _inference(self) -> str | None:
-        """The id of the model call that is owed, as far as was shown."""
-        return next((effect.id for effect in owed(self.state) if type(effect) is Infer), None)
+        """The id of the turn's model call that is owed, as far as was shown."""
+        for effect in owed(self.state):
+            if type(effect) is Infer and effect.purpose == "turn":
+                return effect.id
+        return None
 
     def _pieces_of(self, effect: str) -> Pieces:
         if self._open[0] != effect:

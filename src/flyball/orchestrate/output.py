@@ -6,32 +6,48 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from flyball.core.encodable import as_text, to_json
 from flyball.core.errors import SchemaInvalid, SchemaMalformed, UserError
 from flyball.core.spec import TEXT_OUTPUT, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolKind
 from flyball.orchestrate.mending import JSON_MENDED, decoded, mended_enums, mended_json
+from flyball.orchestrate.output_plan import OUTPUT_TOOL_NAME
 from flyball.orchestrate.state import State
 from flyball.orchestrate.wrapped_schema import wrapped
 from flyball.tool.errors import ModelRetry
 
-OUTPUT_TOOL_NAME = "final_result"
 OUTPUT_TOOL_DESCRIPTION = "The final response which ends this conversation"
 OUTER_KEY = "result"
 """The key under which a value that is no object is wrapped, because tools and schemas want objects."""
 
 
 class Reader(Protocol):
-    """Reads an answer as the output that was asked for."""
+    """Reads an answer as the output that was asked for.
 
-    def read(self, raw: str) -> tuple[Any, tuple[str, ...]]:
+    `tool` is the name of the output tool that carried it; None where it is text.
+    """
+
+    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be put right to read it.
 
         Raises:
             ModelRetry: it cannot be read; the message tells the model what is wrong.
             FlyballError: it cannot be read, and the model is not asked again.
+        """
+        ...
+
+    @property
+    def text_function(self) -> Any:
+        """What makes the output of an answer's text, if a function does."""
+        ...
+
+    def taken(self, given: Any, tool: str | None = None) -> Any:
+        """What a user's function made in the place of an answer, as the output: a value, or text to be read.
+
+        Raises:
+            ModelRetry: it is no such output.
         """
         ...
 
@@ -56,6 +72,7 @@ class OutputReader:
     """Reads a raw answer as the output type. Holds the type, and nothing of a run."""
 
     __slots__ = ("_outer", "_repair", "_schema", "_validate", "kind")
+    text_function = None
 
     def __init__(self, kind: Any, spec: OutputSpec) -> None:
         self.kind = kind
@@ -66,7 +83,7 @@ class OutputReader:
         if not (kind is str and spec.mode in (OutputMode.TEXT, OutputMode.GRAMMAR)):
             self._validate = validator_of(kind, spec.outer_key)
 
-    def read(self, raw: str) -> tuple[Any, tuple[str, ...]]:
+    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be repaired to read it.
 
         Raises:
@@ -109,19 +126,21 @@ class OutputReader:
         except ValueError as third:
             raise ModelRetry(describe(third)) from None
 
+    def taken(self, given: Any, tool: str | None = None) -> Any:
+        """A value of the type, or text that is read as one."""
+        if isinstance(given, str):
+            try:
+                return self.read(given, tool)[0]
+            except ModelRetry:
+                pass  # a text may also be the value itself, as with an enumeration
+        try:
+            return adapter_of(self.kind, None).validate_python(given)
+        except ValueError as error:
+            raise ModelRetry(describe(error)) from None
+
     def written(self, value: Any) -> Any:
         """An output as JSON: as its type writes itself, or, if it is of another type by now, as it is."""
-        if self.kind is str:
-            return to_json(value)
-        from pydantic_core import PydanticSerializationError
-
-        try:
-            plain = adapter_of(self.kind, None).dump_python(
-                value, mode="json", by_alias=True, round_trip=True, warnings="error"
-            )
-        except PydanticSerializationError:
-            return to_json(value)
-        return to_json(plain)
+        return written_as(self.kind, value)
 
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
@@ -135,13 +154,38 @@ class OutputReader:
             raise not_of_type(state.loop_id, self.kind, str(retry)) from None
 
     def _restored(self, value: Any) -> Any:
-        if self.kind is str:
-            return value
-        try:
-            return validator_of(self.kind, None)(str(msgspec.json.encode(value), "utf-8"))
-        except ValueError:
-            # A validator may have turned the output into something of another type.
-            return value
+        restored = restored_as(self.kind, value)
+        # A validator may have turned the output into something of another type.
+        return value if restored is UNSET else restored
+
+
+def written_as(kind: Any, value: Any) -> Any:
+    """A value as the JSON that its type writes; if it is of another type by now, as it is.
+
+    Raises:
+        NotEncodable: it has no JSON form.
+    """
+    if kind is str:
+        return to_json(value)
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        plain = adapter_of(kind, None).dump_python(
+            value, mode="json", by_alias=True, round_trip=True, warnings="error"
+        )
+    except PydanticSerializationError:
+        return to_json(value)
+    return to_json(plain)
+
+
+def restored_as(kind: Any, value: Any) -> Any | UnsetType:
+    """A value of a type, from the JSON that was written of it; UNSET where it is no such type's."""
+    if kind is str:
+        return value if isinstance(value, str) else UNSET
+    try:
+        return validator_of(kind, None)(str(msgspec.json.encode(value), "utf-8"))
+    except ValueError:
+        return UNSET
 
 
 def not_of_type(loop_id: str, kind: Any, why: str) -> SchemaInvalid:
@@ -187,6 +231,8 @@ def output_spec(
     validated: bool = False,
     tool_name: str = OUTPUT_TOOL_NAME,
     tool_description: str | None = None,
+    name: str | None = None,
+    description: str | None = None,
     grammar: str | None = None,
     strict: bool | None = None,
     repair: bool = True,
@@ -212,8 +258,8 @@ def output_spec(
     outer: str | None = None
     if schema.get("type") != "object" and "properties" not in schema:
         outer, schema = OUTER_KEY, json_schema(kind, OUTER_KEY)
-    name = str(schema.get("title") or getattr(kind, "__name__", "output"))
-    description = str(schema.get("description") or "")
+    name = name or str(schema.get("title") or getattr(kind, "__name__", "output"))
+    description = description or str(schema.get("description") or "")
     if mode is not OutputMode.TOOL:
         return OutputSpec(
             mode=mode, schema=schema, grammar=grammar, checked=True, validated=validated, outer_key=outer,
