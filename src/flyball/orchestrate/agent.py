@@ -70,8 +70,8 @@ class Agent(Generic[DepsT, OutputT]):
 
     Args:
         model: a model string (`"openai:gpt-5"`, `"local"`) or an engine.
-        output: the type of the output: `str`, a pydantic model, a dataclass, a TypedDict, any type; several as
-            a union or a list; wrapped in `ToolOutput` or the like, where it matters how it is asked for.
+        output: the type of the output: `str`, a pydantic model, a dataclass, a TypedDict, any type; several
+            as a union or a list; wrapped in `ToolOutput` or the like, where it matters how it is asked for.
         tools: what the model may call: functions made by `@tool`, plain functions, or toolsets.
         instructions: what the model is told first: text, or functions that give it when a run begins.
         name: what the agent is called in journals and traces.

@@ -59,6 +59,13 @@ class Reader(Protocol):
         """
         ...
 
+    def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
+        """The output as far as the beginning of an answer tells it, valid as it is; UNSET where it does not.
+
+        JSON that breaks off is read up to there, with the text that it breaks off in.
+        """
+        ...
+
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model.
 
@@ -79,7 +86,7 @@ class OutputReader:
         self._outer = spec.outer_key
         self._repair = spec.repair
         self._schema = spec.tools[0].parameters if spec.tools else spec.schema
-        self._validate: Callable[[str], Any] | None = None
+        self._validate: Callable[..., Any] | None = None
         if not (kind is str and spec.mode in (OutputMode.TEXT, OutputMode.GRAMMAR)):
             self._validate = validator_of(kind, spec.outer_key)
 
@@ -102,7 +109,7 @@ class OutputReader:
         return (value if self._outer is None else value[self._outer]), repairs
 
     def _mended(
-        self, validate: Callable[[str], Any], raw: str, error: ValueError
+        self, validate: Callable[..., Any], raw: str, error: ValueError
     ) -> tuple[Any, tuple[str, ...]]:
         """What is nearly right, put right: broken JSON first, then members of enumerations."""
         repairs: tuple[str, ...] = ()
@@ -141,6 +148,18 @@ class OutputReader:
     def written(self, value: Any) -> Any:
         """An output as JSON: as its type writes itself, or, if it is of another type by now, as it is."""
         return written_as(self.kind, value)
+
+    def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
+        """The output as far as the beginning of an answer tells it."""
+        if self._validate is None:
+            return raw
+        try:
+            value = self._validate(raw, allow_partial="trailing-strings")
+        except ValueError:
+            return UNSET
+        if self._outer is None:
+            return value
+        return value.get(self._outer, UNSET)
 
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
@@ -198,7 +217,7 @@ def not_of_type(loop_id: str, kind: Any, why: str) -> SchemaInvalid:
     )
 
 
-def validator_of(kind: Any, outer_key: str | None) -> Callable[[str], Any]:
+def validator_of(kind: Any, outer_key: str | None) -> Callable[..., Any]:
     """The function that parses and validates JSON text as a type."""
     return adapter_of(kind, outer_key).validator.validate_json
 

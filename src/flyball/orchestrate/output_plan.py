@@ -90,7 +90,7 @@ def _planned(outputs: Iterable[Any]) -> Plan:
     function: Any = None
     text = by_tools = False
     for output in outputs:
-        if isinstance(output, TextOutput):
+        if type(output) is TextOutput:
             given = cast("TextOutput[Any]", output)
             if function is not None or not callable(given.function):
                 raise UserError(f"one function makes the output of the text, not {given.function!r}")
@@ -100,7 +100,7 @@ def _planned(outputs: Iterable[Any]) -> Plan:
                 f"{type(output).__name__} stands alone: put all types into it, as in "
                 f"{type(output).__name__}([City, Country])"
             )
-        elif isinstance(output, ToolOutput):
+        elif type(output) is ToolOutput:
             wanted.append(cast("ToolOutput[Any]", output))
             by_tools = True
         else:
@@ -133,9 +133,9 @@ def union(kinds: list[Any]) -> Any:
 def _named(wanted: list[Any]) -> tuple[Member, ...]:
     """The members, each with the name of its tool: `final_result` for the only one."""
     named: list[Member] = []
-    taken = {one.name for one in wanted if isinstance(one, ToolOutput)}
+    taken = {one.name for one in wanted if type(one) is ToolOutput}
     for one in wanted:
-        marker = cast("ToolOutput[Any]", one) if isinstance(one, ToolOutput) else ToolOutput(one)
+        marker = cast("ToolOutput[Any]", one) if type(one) is ToolOutput else ToolOutput(one)
         name = marker.name
         if name is None:
             name = _free(_tool_name(marker.output) if len(wanted) > 1 else OUTPUT_TOOL_NAME, taken)

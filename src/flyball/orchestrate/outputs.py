@@ -37,9 +37,10 @@ def _shaped(given: Any) -> Any:
             raise SchemaMalformed(f"the output's schema is no JSON: {error}") from error
     if isinstance(given, list | tuple):
         return tuple([_shaped(item) for item in cast("list[Any]", given)])
+    if type(given) is not ToolOutput and type(given) not in MODES:
+        return given
     marker: Any = given
-    wraps = isinstance(given, ToolOutput) or type(given) in MODES
-    return replace(marker, output=_shaped(marker.output)) if wraps else given
+    return replace(marker, output=_shaped(marker.output))
 
 
 def spec_of(

@@ -100,6 +100,20 @@ class SchemaReader:
         """An output as JSON."""
         return to_json(value)
 
+    def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
+        """The value as far as the beginning of an answer tells it, if it follows the schema so far."""
+        from pydantic_core import from_json
+
+        try:
+            value = from_json(raw, allow_partial="trailing-strings")
+        except ValueError:
+            return UNSET
+        if self._outer is not None:
+            if not _has(value, self._outer):
+                return UNSET
+            value = value[self._outer]
+        return UNSET if self._violations(value) else value
+
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
         if state.output is not UNSET:

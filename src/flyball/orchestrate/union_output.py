@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from flyball.core.encodable import to_json
 from flyball.core.errors import UserError
@@ -101,6 +101,14 @@ class UnionReader:
     def written(self, value: Any) -> Any:
         """An output as JSON: as its type writes itself."""
         return written_as(union(self._kinds), value) if self._kinds else to_json(value)
+
+    def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
+        """The output as far as the beginning of an answer tells it; of a function's, nothing."""
+        if tool is not None:
+            return self._by_tool[tool].partial(raw) if tool in self._by_tool else UNSET
+        if self._whole is not None:
+            return self._whole.partial(raw)
+        return raw if self._text and self.text_function is None else UNSET
 
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
