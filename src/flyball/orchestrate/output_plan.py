@@ -66,12 +66,12 @@ def plan_of(output: Any) -> Plan:
     Raises:
         UserError: what stands there cannot be, or cannot stand together.
     """
-    mode = MODES.get(type(output))
+    mode = MODES.get(output.__class__)
     if mode is None:
         return _planned(_several(output))
     inner: Any = output.output
     plan = _planned(_several(inner))
-    wrapped = type(output).__name__
+    wrapped: str = output.__class__.__name__
     if plan.mode is not None or plan.function is not None:
         raise UserError(f"{wrapped} takes types, and no other wrapper: {inner!r}")
     if not plan.members:

@@ -19,51 +19,51 @@ from typing_extensions import TypeVar
 
 from flyball.core.spec import OutputMode
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 OutputT = TypeVar("OutputT")
 
 
-class ToolOutput(Struct, Generic[T], frozen=True):
+class ToolOutput(Struct, Generic[T_co], frozen=True):
     """An output that is carried by a tool: how that is called and described, and whether it is strict.
 
     A union that is wrapped so has one tool for all its members.
     """
 
-    output: type[T]
+    output: type[T_co]
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
 
 
-class _Whole(Struct, Generic[T], frozen=True):
+class _Whole(Struct, Generic[T_co], frozen=True):
     """Outputs that one schema describes. It stands alone: several types go into it."""
 
-    output: type[T] | Sequence[type[T]]
+    output: type[T_co] | Sequence[type[T_co]]
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
 
 
-class NativeOutput(_Whole[T], frozen=True):
+class NativeOutput(_Whole[T_co], frozen=True):
     """An output that the provider's own structured output holds to its schema."""
 
 
-class PromptedOutput(_Whole[T], frozen=True):
+class PromptedOutput(_Whole[T_co], frozen=True):
     """An output whose schema stands in the instructions; the text is parsed."""
 
 
-class GrammarOutput(_Whole[T], frozen=True):
+class GrammarOutput(_Whole[T_co], frozen=True):
     """An output to whose schema the decoder is held by a grammar."""
 
 
-class TextOutput(Struct, Generic[T], frozen=True):
+class TextOutput(Struct, Generic[T_co], frozen=True):
     """What a function makes of the answer's text: `(text)` or `(ctx, text)`, which may be async.
 
     It may raise ModelRetry. What it gives is recorded, and must be encodable; the type by which it is read
     again is the one that the function says it returns.
     """
 
-    function: Callable[[str], T | Awaitable[T]] | Callable[[Any, str], T | Awaitable[T]]
+    function: Callable[[str], T_co | Awaitable[T_co]] | Callable[[Any, str], T_co | Awaitable[T_co]]
 
 
 Marked: TypeAlias = (

@@ -16,6 +16,8 @@ from flyball.orchestrate.output_types import MODES, ToolOutput
 from flyball.orchestrate.schema_output import SchemaOutput, SchemaReader
 from flyball.orchestrate.union_output import UnionReader, union_spec
 
+_WRAPPERS: frozenset[type[Any]] = frozenset({ToolOutput, *MODES})
+
 
 def as_output(given: Any) -> Any:
     """What a user passed as `output`: a dict is a JSON Schema, a list is a union; else it is as it is.
@@ -37,10 +39,7 @@ def _shaped(given: Any) -> Any:
             raise SchemaMalformed(f"the output's schema is no JSON: {error}") from error
     if isinstance(given, list | tuple):
         return tuple([_shaped(item) for item in cast("list[Any]", given)])
-    if type(given) is not ToolOutput and type(given) not in MODES:
-        return given
-    marker: Any = given
-    return replace(marker, output=_shaped(marker.output))
+    return replace(given, output=_shaped(given.output)) if type(given) in _WRAPPERS else given
 
 
 def spec_of(
