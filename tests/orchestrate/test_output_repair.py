@@ -177,6 +177,15 @@ async def test_repairs_of_unions(run: Runner) -> None:
     assert result.output == River(km=9)
 
 
+async def test_text_in_the_place_of_what_a_tool_carried_is_no_repair(run: Runner) -> None:
+    def same(ctx: RunContext[Any], raw: str, error: Exception) -> str:
+        return raw
+
+    script = Script(final(name=5), final(name="Rome"))
+    agent = Agent(script, output=[City, str], output_mode="tool", features=[OutputRepair(same)])
+    assert (await run(agent, "go")).output == City(name="Rome")
+
+
 async def test_repairs_of_values_that_follow_a_schema(run: Runner) -> None:
     for value in ({"a": 1}, '{"a": 1}'):
 

@@ -94,7 +94,7 @@ class UnionReader:
                 return reader.taken(given, tool)
             except ModelRetry:
                 continue
-        if self._text and isinstance(given, str):
+        if self._text and tool is None and isinstance(given, str):
             return given
         raise ModelRetry("It is none of the outputs that were asked for.")
 
