@@ -34,6 +34,7 @@ from flyball import (
 from flyball.core.messages import Image, Message, Text, assistant, user
 from flyball.inference.answers import tool_call as call
 from tests.orchestrate.models import Script
+from tests.orchestrate.output_scenarios import OUTPUTS
 from tests.orchestrate.scenario import Scenario
 
 
@@ -251,4 +252,4 @@ CONDITIONS = (
     ),
 )
 
-FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS)
+FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *OUTPUTS)

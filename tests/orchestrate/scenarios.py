@@ -14,12 +14,9 @@ from pydantic import BaseModel
 from flyball import (
     Agent,
     Limits,
-    ModelRepair,
     ModelRetry,
-    OutputRepair,
     RunContext,
     Safety,
-    TextOutput,
     ToolCallFilterResult,
     ToolCallRejection,
     ToolChoice,
@@ -52,10 +49,6 @@ from tests.orchestrate.scenario import Scenario
 class City(BaseModel):
     name: str
     people: int = 0
-
-
-class River(BaseModel):
-    km: float
 
 
 @tool
@@ -155,14 +148,6 @@ def grown(_: RunContext[Any], city: City) -> City:
     return city
 
 
-def named(text: str) -> City:
-    return City(name=text, people=len(text))
-
-
-async def as_name(_: RunContext[Any], raw: str, error: Exception) -> dict[str, str]:
-    return {"name": raw}
-
-
 def wants_long(_: RunContext[Any], output: str) -> str:
     if len(output) < 4:
         raise ModelRetry("longer, please")
@@ -260,51 +245,6 @@ SCENARIOS = (
             tools=[add],
         ),
         "ok",
-    ),
-    Scenario(
-        "one of several outputs, each by its tool",
-        lambda: Agent(
-            Script(call("final_result_River", {"km": 1.5})), output=City | River, output_mode="tool"
-        ),
-        River(km=1.5),
-    ),
-    Scenario(
-        "text beside an output",
-        lambda: Agent(Script("No city."), output=[City, str], output_mode="tool"),
-        "No city.",
-    ),
-    Scenario(
-        "a function that makes the output of text",
-        lambda: Agent(Script("Rome"), output=TextOutput(named)),
-        City(name="Rome", people=4),
-    ),
-    Scenario(
-        "an answer that a function puts right",
-        lambda: Agent(Script("Rome!"), output=City, output_mode="native", features=[OutputRepair(as_name)]),
-        City(name="Rome!"),
-    ),
-    Scenario(
-        "an answer that a model puts right",
-        lambda: Agent(
-            Script(call("add", {"x": 1, "y": 1}), [final(name=5), call("add", {"x": 2, "y": 2})]),
-            output=City,
-            output_mode="tool",
-            tools=[add],
-            features=[ModelRepair(Script('{"name": "five"}', first=2, name="mender"))],
-            validators=[grown],
-        ),
-        City(name="five", people=1),
-    ),
-    Scenario(
-        "an answer that a model cannot put right, and is asked for again",
-        lambda: Agent(
-            Script(said(Text("Rome?")), said(Text("Rome!")), '{"name": "Rome"}'),
-            output=City,
-            output_mode="native",
-            retries=2,
-            features=[ModelRepair(Script("I cannot.", EngineError("down"), name="mender"))],
-        ),
-        City(name="Rome"),
     ),
     Scenario(
         "an output by a tool, asked for twice",

@@ -51,7 +51,8 @@ from flyball.orchestrate.schema_output import SchemaOutput
 from flyball.orchestrate.system import System
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import Script
-from tests.orchestrate.scenarios import City, River, add, final, grown, said
+from tests.orchestrate.output_scenarios import River
+from tests.orchestrate.scenarios import City, add, final, grown, said
 from tests.orchestrate.where import Where
 
 NO_JSON = "It is Rome."

@@ -35,7 +35,8 @@ from flyball.orchestrate.requesting import recorded_output
 from flyball.orchestrate.system import System
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import Script
-from tests.orchestrate.scenarios import City, River, add, final, said
+from tests.orchestrate.output_scenarios import River
+from tests.orchestrate.scenarios import City, add, final, said
 
 Places = TypeAliasType("Places", City | River)
 

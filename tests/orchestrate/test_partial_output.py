@@ -15,7 +15,7 @@ from msgspec import UNSET
 from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from flyball import Agent, ModelRepair, ModelRetry, RunContext, TextOutput, tool
+from flyball import Agent, LocalRuntime, ModelRepair, ModelRetry, RunContext, TextOutput, tool
 from flyball.core.encodable import as_text
 from flyball.core.errors import FlyballError, UnexpectedModelBehavior, UserError
 from flyball.core.messages import Message, Text, Thinking, ToolCall
@@ -36,7 +36,8 @@ from flyball.orchestrate.partial_output import PartialOutput, same
 from flyball.orchestrate.runs import StreamedRun
 from tests.orchestrate.conftest import kinds_of
 from tests.orchestrate.models import Script
-from tests.orchestrate.scenarios import City, River, add, final, grown, said
+from tests.orchestrate.output_scenarios import River
+from tests.orchestrate.scenarios import City, add, final, grown, said
 from tests.orchestrate.where import Where
 
 
@@ -220,6 +221,20 @@ async def test_a_slow_pace_gives_the_first_and_the_last(where: Where) -> None:
         seen = [output async for output in stream.stream_output(debounce_by=1000.0)]
     assert len(seen) <= 2
     assert seen[-1] == City(name="Rome" * 50)
+
+
+async def test_it_grows_also_where_a_runtime_carries_it_on() -> None:
+    repair = ModelRepair(Script('{"name": "Oslo"}', name="mender", first=1))
+    agent = Agent(Script("Oslo", chunk=1), output=City, output_mode="native", features=[repair])
+    plain = Agent(Script(final(name="Rome"), chunk=2), output=City, output_mode="tool")
+    async with LocalRuntime() as runtime:
+        async with plain.run_stream("go", runtime=runtime) as stream:
+            seen = [city async for city in stream.stream_output(debounce_by=None)]
+        assert seen[-1] == City(name="Rome")
+        assert all("Rome".startswith(city.name) for city in seen)
+        async with agent.run_stream("go", runtime=runtime) as stream:
+            assert [piece async for piece in stream.text()] == ["O", "s", "l", "o"]
+        assert stream.result.output == City(name="Oslo")
 
 
 # Pieces as engines may cut them
