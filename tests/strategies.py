@@ -33,7 +33,7 @@ from flyball.core.messages import (
 )
 from flyball.core.settings import ModelSettings
 from flyball.core.signals import Signal, SignalType
-from flyball.core.spec import LoopSpec, OutputMode, OutputSpec
+from flyball.core.spec import LoopSpec, OutputMode, OutputSpec, RepairSpec
 from flyball.core.tools import Safety, ToolChoice, ToolDefinition, ToolKind, ToolSpec
 from flyball.core.usage import RunUsage, Usage
 
@@ -205,6 +205,7 @@ specs = st.builds(
         schema=maybe(json_objects),
         tools=st.lists(definitions, max_size=1).map(tuple),
         outer_key=maybe(names),
+        repairer=maybe(st.builds(RepairSpec, texts, model=texts, settings=settings, native=st.booleans())),
     ),
     settings=settings,
     tool_choice=maybe(choices),
@@ -220,6 +221,8 @@ signals = st.builds(
 _turn = st.integers(0, 1000)
 _version = st.just(events.VERSION)
 _several_texts = st.lists(texts, max_size=2).map(tuple)
+
+_purposes = st.sampled_from(["turn", "compact", "repair", "judge", "plan", "rerank"])
 
 EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
     events.Started: st.builds(
@@ -277,6 +280,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         duration=st.floats(0, 1e6),
         request_id=maybe(texts),
         notes=_several_texts,
+        purpose=_purposes,
     ),
     events.ModelFailed: st.builds(
         events.ModelFailed,
@@ -285,6 +289,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         error=errors,
         partial=maybe(messages_of(Role.ASSISTANT)),
         duration=st.floats(0, 1e6),
+        purpose=_purposes,
     ),
     events.AnswerReviewed: st.builds(
         events.AnswerReviewed,
@@ -327,6 +332,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         feedback=_several_texts,
         repairs=_several_texts,
         error=maybe(errors),
+        unread=maybe(_turn),
     ),
     events.StageMoved: st.builds(events.StageMoved, at=moments, stage=st.sampled_from(events.Stage)),
     events.SignalReceived: st.builds(events.SignalReceived, at=moments, signal=signals),
@@ -349,7 +355,7 @@ EFFECTS: dict[type[Any], SearchStrategy[effects.Effect]] = {
         effects.Infer,
         id=names,
         turn=_turn,
-        purpose=st.sampled_from(["turn", "compact", "repair", "judge", "plan", "rerank"]),
+        purpose=_purposes,
     ),
     effects.Review: st.builds(effects.Review, id=names, turn=_turn),
     effects.Judge: st.builds(

@@ -56,6 +56,13 @@ if TYPE_CHECKING:
     )
     from flyball.orchestrate.followed import Recorded
     from flyball.orchestrate.local import LocalRuntime
+    from flyball.orchestrate.output_types import (
+        GrammarOutput,
+        NativeOutput,
+        PromptedOutput,
+        TextOutput,
+        ToolOutput,
+    )
     from flyball.orchestrate.runtime import Runtime
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
@@ -82,6 +89,7 @@ if TYPE_CHECKING:
         RedactPII,
         ResponseInterceptor,
     )
+    from flyball.validate.repair import ModelRepair, OutputRepair
 
 _LATER = {
     "And": "flyball.validate.conditions",
@@ -89,6 +97,7 @@ _LATER = {
     "ContentFilter": "flyball.validate.guardrails",
     "CostTracker": "flyball.observe.cost",
     "ExecutionHints": "flyball.orchestrate.contracts",
+    "GrammarOutput": "flyball.orchestrate.output_types",
     "InputGuardrail": "flyball.validate.guardrails",
     "InterceptResult": "flyball.validate.interceptors",
     "LocalRuntime": "flyball.orchestrate.local",
@@ -99,8 +108,12 @@ _LATER = {
     "MessageInterceptor": "flyball.validate.interceptors",
     "Mode": "flyball.orchestrate.contracts",
     "ModelPricing": "flyball.observe.pricing",
+    "ModelRepair": "flyball.validate.repair",
+    "NativeOutput": "flyball.orchestrate.output_types",
     "Or": "flyball.validate.conditions",
     "OutputContract": "flyball.orchestrate.contracts",
+    "OutputRepair": "flyball.validate.repair",
+    "PromptedOutput": "flyball.orchestrate.output_types",
     "Recorded": "flyball.orchestrate.followed",
     "RedactPII": "flyball.validate.interceptors",
     "ResponseContains": "flyball.validate.conditions",
@@ -113,9 +126,11 @@ _LATER = {
     "SystemRequest": "flyball.orchestrate.contracts",
     "SystemResponse": "flyball.orchestrate.contracts",
     "TextContains": "flyball.validate.conditions",
+    "TextOutput": "flyball.orchestrate.output_types",
     "ToolCallCount": "flyball.validate.conditions",
     "ToolCallFilterResult": "flyball.core.forms.semstreams",
     "ToolCallRejection": "flyball.core.forms.semstreams",
+    "ToolOutput": "flyball.orchestrate.output_types",
     "TurnGuardrail": "flyball.validate.guardrails",
     "estimate_run_cost": "flyball.observe.cost",
 }
@@ -132,6 +147,7 @@ __all__ = [
     "ExecutionHints",
     "FinishReason",
     "FlyballError",
+    "GrammarOutput",
     "Image",
     "InputGuardrail",
     "InterceptResult",
@@ -148,12 +164,16 @@ __all__ = [
     "Mode",
     "ModelInfo",
     "ModelPricing",
+    "ModelRepair",
     "ModelRetry",
     "ModelSettings",
+    "NativeOutput",
     "Or",
     "Outcome",
     "OutputContract",
     "OutputMode",
+    "OutputRepair",
+    "PromptedOutput",
     "Recorded",
     "RedactPII",
     "Request",
@@ -176,12 +196,14 @@ __all__ = [
     "SystemResponse",
     "Text",
     "TextContains",
+    "TextOutput",
     "Thinking",
     "ToolCall",
     "ToolCallCount",
     "ToolCallFilterResult",
     "ToolCallRejection",
     "ToolChoice",
+    "ToolOutput",
     "ToolResult",
     "Toolset",
     "TurnGuardrail",

@@ -114,6 +114,7 @@ EXAMPLE_RUNS = (
         "My card is 4111 1111 1111 1111. When does my parcel come?",
         "On Tuesday, between 9 and 11.",
     ),
+    ExampleRun("outputs", "Oslo?", "place='Oslo' millimetres=4 hours=[8, 9, 10]"),
     ExampleRun("streaming", "Oslo?", "Snow until noon, then clear skies."),
     ExampleRun(
         "testing_an_agent",

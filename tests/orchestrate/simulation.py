@@ -41,6 +41,7 @@ from flyball.core.events import (
     ModelAnswered,
     ModelFailed,
     Outcome,
+    Purpose,
     Reopened,
     Resumed,
     SignalReceived,
@@ -69,12 +70,14 @@ from flyball.core.messages import (
     user,
 )
 from flyball.core.signals import Signal, SignalType
-from flyball.core.spec import LoopSpec, OutputMode, OutputSpec
+from flyball.core.spec import LoopSpec, OutputMode, OutputSpec, RepairSpec
 from flyball.core.tools import Safety, ToolChoice, ToolDefinition, ToolKind, ToolSpec
 from flyball.core.usage import Usage
 from flyball.orchestrate.call_ids import told_apart
+from flyball.orchestrate.candidates import candidates
 from flyball.orchestrate.history import check_history
-from flyball.orchestrate.machine import accepts, apply, fold, owed, start
+from flyball.orchestrate.machine import accepts, apply, fold, inference_owed, owed, start
+from flyball.orchestrate.requests import request_for
 from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import EDGES, State
 
@@ -83,6 +86,8 @@ T = TypeVar("T")
 STATES = msgspec.json.Decoder(State)
 SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}}
 OUTPUT = ToolDefinition("final_result", SCHEMA, kind=ToolKind.OUTPUT)
+OTHER = ToolDefinition("final_result_Other", SCHEMA, kind=ToolKind.OUTPUT)
+REPAIRER = RepairSpec("Put it right.")
 
 
 def tool_spec(
@@ -113,7 +118,9 @@ outputs = st.sampled_from(
         OutputSpec(),
         OutputSpec(checked=True),
         OutputSpec(mode=OutputMode.TOOL, tools=(OUTPUT,), allows_text=False, checked=True),
+        OutputSpec(mode=OutputMode.TOOL, tools=(OUTPUT, OTHER), checked=True, repairer=REPAIRER),
         OutputSpec(mode=OutputMode.NATIVE, schema=SCHEMA, checked=True),
+        OutputSpec(mode=OutputMode.NATIVE, schema=SCHEMA, checked=True, repairer=REPAIRER),
     ]
 )
 
@@ -193,7 +200,8 @@ def said(draw: st.DrawFn, spec: LoopSpec, ids: SearchStrategy[list[str]] = _some
         parts.append(Thinking("hm"))
     if text := draw(texts):
         parts.append(Text(text))
-    names = (*spec.tools, *spec.tools, "final_result", "no_such_tool")
+    outputs = [definition.name for definition in spec.output.tools]
+    names = (*spec.tools, *spec.tools, *(outputs or ["final_result"]), "no_such_tool")
     for identifier in draw(ids):
         parts.append(ToolCall(identifier, one_of_these(draw, names), draw(_arguments)))
     return Message(Role.ASSISTANT, tuple(parts), usage=draw(_usages), finish_reason=draw(_finishes))
@@ -266,6 +274,10 @@ class World:
         if state.at == "infer":
             check_history(state.history, complete=True)
             check_history(state.history if state.sent is None else state.sent, complete=True)
+        if state.at == "repair":
+            called = inference_owed(state)
+            assert called is not None
+            check_history(request_for(state, called).messages, complete=True)
         if state.at in ("deliver", "end", "done"):
             check_history(state.history)
             assert state.outcome is not None
@@ -320,8 +332,8 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
     if isinstance(effect, Infer):
         if failed:
             partial = said(draw, state.spec) if draw(_either) else None
-            return ModelFailed(now, effect.turn, error, partial)
-        return ModelAnswered(now, effect.turn, said(draw, state.spec))
+            return ModelFailed(now, effect.turn, error, partial, purpose=effect.purpose)
+        return ModelAnswered(now, effect.turn, said(draw, state.spec), purpose=effect.purpose)
     if isinstance(effect, Review):
         if failed:
             return AnswerReviewed(now, effect.turn, error=error)
@@ -344,7 +356,8 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
         if draw(_either):
             index = one_of_these(draw, state.outputs) if state.outputs else None
             return TurnSettled(now, effect.turn, accepted=True, index=index)
-        return TurnSettled(now, effect.turn, accepted=False, feedback=("wrong",))
+        unread = one_of_these(draw, [None, *range(len(candidates(state)))])
+        return TurnSettled(now, effect.turn, accepted=False, feedback=("wrong",), unread=unread)
     if isinstance(effect, Deliver):
         return Delivered(now)
     assert isinstance(effect, End)
@@ -376,7 +389,8 @@ def from_outside(draw: st.DrawFn, world: World) -> Event:
         return Ended(now, draw(_outcomes))
     turn = one_of_these(draw, range(state.turn + 2))
     if kind == 8:
-        return ModelAnswered(now, turn, said(draw, state.spec))
+        purpose: Purpose = "turn" if draw(_either) else "repair"
+        return ModelAnswered(now, turn, said(draw, state.spec), purpose=purpose)
     index = draw(_indices)
     if draw(_either):
         return ToolStarted(now, turn, index)

@@ -6,12 +6,12 @@ starts those that are not running and cancels those that are owed no longer.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
-from flyball.core.events import Outcome
+from flyball.core.events import Outcome, Purpose
 from flyball.core.signals import SignalType
 
 
@@ -30,10 +30,10 @@ class Prepare(_Effect, frozen=True, tag="prepare"):
 
 
 class Infer(_Effect, frozen=True, tag="infer"):
-    """Call the model."""
+    """Call a model, for a purpose: the agent's own for a turn; others may be bound for the rest."""
 
     turn: int
-    purpose: Literal["turn", "compact", "repair", "judge", "plan", "rerank"] = "turn"
+    purpose: Purpose = "turn"
 
 
 class Review(_Effect, frozen=True, tag="review"):

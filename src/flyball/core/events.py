@@ -8,7 +8,7 @@ writing (Started, Forked, Resumed), so that a reader knows before it reads on wh
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -22,6 +22,10 @@ from flyball.core.tools import ToolDefinition
 
 VERSION = 1
 """The version of the journal's format. A journal with a greater one is refused."""
+
+
+Purpose: TypeAlias = Literal["turn", "compact", "repair", "judge", "plan", "rerank"]
+"""What a model is called for: to take its turn, or for something that the loop itself needs."""
 
 
 class Outcome(StrEnum):
@@ -120,13 +124,17 @@ class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
 
 
 class ModelAnswered(_Event, frozen=True, tag="model_answered"):
-    """The model's finished message. `notes` say what was made sound in it (such as doubled call ids)."""
+    """The model's finished message. `notes` say what was made sound in it (such as doubled call ids).
+
+    Only what was said for the purpose of a turn joins the history.
+    """
 
     turn: int
     message: Message
     duration: float = 0.0
     request_id: str | None = None
     notes: tuple[str, ...] = ()
+    purpose: Purpose = "turn"
 
 
 class ModelFailed(_Event, frozen=True, tag="model_failed"):
@@ -136,6 +144,7 @@ class ModelFailed(_Event, frozen=True, tag="model_failed"):
     error: SystemError
     partial: Message | None = None
     duration: float = 0.0
+    purpose: Purpose = "turn"
 
 
 class AnswerReviewed(_Event, frozen=True, tag="answer_reviewed"):
@@ -194,7 +203,9 @@ class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     """The answer was parsed and validated.
 
     Accepted: `index` is the output call that carries it (None: the text), and `output` stands there only if
-    a validator changed it. Not accepted: `feedback` goes back to the model. `error`: nothing more to be done.
+    code of the user's made or changed it. Not accepted: `feedback` goes back to the model. `error`: nothing
+    more to be done. `unread` is the number of the first candidate that could not be read at all, where a
+    model may be asked to put that right.
     """
 
     turn: int
@@ -204,6 +215,7 @@ class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     feedback: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     error: SystemError | None = None
+    unread: int | None = None
 
 
 class StageMoved(_Event, frozen=True, tag="stage_moved"):

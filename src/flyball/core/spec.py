@@ -31,12 +31,25 @@ class OutputMode(StrEnum):
     """The schema stands in the instructions, and the text is parsed."""
 
 
+class RepairSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """How a model is asked to put an answer right that cannot be read.
+
+    `model` is which one; empty for the loop's own. `native`: it can be held to the output's schema.
+    """
+
+    instructions: str
+    model: str = ""
+    settings: ModelSettings = ModelSettings()
+    native: bool = False
+
+
 class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What counts as an answer.
 
     `checked` says that an answer must be settled (parsed or validated by code) before it counts;
-    plain text without validators is not. `validated` says that validators have a say in that.
-    `outer_key` is set where the type is no object and was wrapped.
+    plain text without validators is not. `validated` says that code of the user's has a say in that.
+    `outer_key` is set where the type is no object and was wrapped. `repair` allows all repairs; `repairer`
+    is set where a model may be asked for one.
     """
 
     mode: OutputMode = OutputMode.TEXT
@@ -51,6 +64,7 @@ class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tru
     description: str = ""
     strict: bool | None = None
     repair: bool = True
+    repairer: RepairSpec | None = None
 
 
 TEXT_OUTPUT = OutputSpec()

@@ -50,11 +50,12 @@ from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.lineage import at_home, under
 from flyball.orchestrate.machine import start
 from flyball.orchestrate.options import RunOptions, check_options
+from flyball.orchestrate.output_types import OutputType
+from flyball.orchestrate.outputs import reader_for
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runs import AgentRun, Loop, StreamedRun, result_from, result_of
-from flyball.orchestrate.schema_output import reader_for
 
 F = TypeVar("F", bound=Callable[..., Any])
 OtherT = TypeVar("OtherT")
@@ -70,7 +71,8 @@ class Agent(Generic[DepsT, OutputT]):
 
     Args:
         model: a model string (`"openai:gpt-5"`, `"local"`) or an engine.
-        output: the type of the output: `str`, a pydantic model, a dataclass, a TypedDict, any type.
+        output: the type of the output: `str`, a pydantic model, a dataclass, a TypedDict, any type; several
+            as a union or a list; wrapped in `ToolOutput` or the like, where it matters how it is asked for.
         tools: what the model may call: functions made by `@tool`, plain functions, or toolsets.
         instructions: what the model is told first: text, or functions that give it when a run begins.
         name: what the agent is called in journals and traces.
@@ -122,7 +124,7 @@ class Agent(Generic[DepsT, OutputT]):
         self,
         model: str | Engine | None = None,
         *,
-        output: type[OutputT],
+        output: OutputType[OutputT],
         tools: Iterable[Any] = (),
         instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
         name: str = "agent",
@@ -377,7 +379,7 @@ class Agent(Generic[DepsT, OutputT]):
     # Variations
 
     @overload
-    def clone(self, *, output: type[OtherT], **changes: Any) -> Agent[DepsT, OtherT]: ...
+    def clone(self, *, output: OutputType[OtherT], **changes: Any) -> Agent[DepsT, OtherT]: ...
     @overload
     def clone(self, *, output: Any, **changes: Any) -> Agent[DepsT, Any]: ...
     @overload

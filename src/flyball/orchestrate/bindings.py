@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flyball.core.context import RunContext
 from flyball.core.errors import UserError
-from flyball.core.events import Outcome
+from flyball.core.events import Outcome, Purpose
 from flyball.core.messages import ToolCall
 from flyball.core.spec import LoopSpec
 from flyball.inference.engine import Engine
@@ -36,6 +36,9 @@ Delivery: TypeAlias = Callable[[RunContext[Any], Outcome, Any], "Awaitable[None]
 """Runs once a loop's outcome is decided, at least once also after a crash: (context, outcome, output)."""
 
 
+_NO_ENGINES: Mapping[Purpose, Engine] = {}
+
+
 class Bindings:
     """Everything that a loop under a spec needs and that is code: never recorded, never sent."""
 
@@ -45,10 +48,12 @@ class Bindings:
         "deps",
         "editor",
         "engine",
+        "engines",
         "filters",
         "output",
         "parts",
         "prompt_functions",
+        "ruled",
         "spec",
         "stages",
         "tools",
@@ -72,9 +77,12 @@ class Bindings:
         deps: Any = None,
         editor: Callable[[], Bindings] | None = None,
         stages: Stages = NO_STAGES,
+        engines: Mapping[Purpose, Engine] = _NO_ENGINES,
     ) -> None:
         self.spec = spec
         self.engine = engine
+        self.engines = engines
+        """The engines of model calls that are made for something else than a turn."""
         self.tools = tools
         self.output = output
         self.prompt_functions = prompt_functions
@@ -88,6 +96,8 @@ class Bindings:
         self.tracker = stages.tracker
         """Who says what a run cost, if anybody does."""
         self.parts = request_parts(spec)
+        self.ruled = bool(validators or stages.output_repairs or output.text_function)
+        """Whether code of the user's has a say about an output."""
         self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
         """Whether a run may come to wait for somebody: its own calls, or its editor's."""
         if editor is not None and not self.waits_for_people:
@@ -98,6 +108,10 @@ class Bindings:
         other = copy(self)
         other.deps = deps
         return other
+
+    def engine_for(self, purpose: Purpose) -> Engine:
+        """The engine that serves a purpose: the agent's own, unless there is another for it."""
+        return self.engines.get(purpose, self.engine)
 
     def parts_for(self, spec: LoopSpec) -> RequestParts:
         """What all requests under a spec share; the recorded spec of a resumed loop may be another."""

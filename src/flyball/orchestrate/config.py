@@ -27,9 +27,10 @@ from flyball.orchestrate.bindings import (
 )
 from flyball.orchestrate.features import Stages, as_features, stages_of
 from flyball.orchestrate.holding import check_can_hold
-from flyball.orchestrate.output import output_spec, prompted_instructions
+from flyball.orchestrate.output import prompted_instructions
+from flyball.orchestrate.outputs import as_output, reader_for, spec_of
 from flyball.orchestrate.recordable import recordable
-from flyball.orchestrate.schema_output import SchemaOutput, as_output, reader_for
+from flyball.orchestrate.repairing import with_repairs
 from flyball.tool.decorator import as_tool
 from flyball.tool.protocol import Tool
 from flyball.tool.toolset import Toolset
@@ -125,6 +126,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     engine = _own_engine(like[1]) if like is not None and config.model is like[0].model else None
     if engine is None:
         engine = resolve_engine(config.model)
+    stages = stages_of(config.features)
     tools: dict[str, Tool] = {}
     for tool in config.tools:
         name = tool.spec.definition.name
@@ -132,17 +134,18 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
             raise UserError(f"two tools are called {name!r}: rename one, or prefix a toolset")
         tools[name] = tool
     if like is not None and _same_output(config, like[0]):
-        output, reader = like[1].spec.output, like[1].output
+        output, reader, engines = like[1].spec.output, like[1].output, like[1].engines
     else:
-        output = output_spec(
+        default_mode = profile_for(engine).default_output_mode
+        output = spec_of(
             config.output,
             config.output_mode,
-            default_mode=profile_for(engine).default_output_mode,
+            default_mode,
             validated=bool(config.validators),
             grammar=config.grammar,
-            repair=not isinstance(config.output, SchemaOutput) or config.output.repair,
         )
         reader = reader_for(config.output, output)
+        output, engines = with_repairs(output, stages, engine)
     if output.grammar is not None or output.schema is not None:
         check_can_hold(engine, output)
     clash = [definition.name for definition in output.tools if definition.name in tools]
@@ -152,7 +155,6 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     if output.mode is OutputMode.PROMPTED:
         texts.append(prompted_instructions(output))
     functions = tuple([function for function in config.instructions if not isinstance(function, str)])
-    stages = stages_of(config.features)
     specs = {name: tool.spec for name, tool in tools.items()}
     made = LoopSpec(
         agent=config.name,
@@ -190,6 +192,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         deps=deps,
         editor=None if config.editor is None else config.editor.bindings,
         stages=stages,
+        engines=engines,
     )
 
 
@@ -232,6 +235,7 @@ def _same_output(one: AgentConfig, other: AgentConfig) -> bool:
         one.output is other.output
         and one.output_mode is other.output_mode
         and one.grammar == other.grammar
+        and one.features == other.features
         and bool(one.validators) == bool(other.validators)
         and (one.model is other.model or one.output is str or one.output_mode is not None)
     )

@@ -53,6 +53,10 @@ _ASKED_BY_THE_MODEL = frozenset({"infer", "review", "judge", "execute", "settle"
 """The kinds that belong to a turn's model request: the request itself, and what its answer led to."""
 
 
+_CALLS_OF_THEIR_OWN = frozenset({"repair"})
+"""The kinds that are model calls themselves, and no turn's: each is named for its purpose."""
+
+
 def correlate(events: Iterable[Event]) -> Iterator[tuple[Correlation, Event]]:
     """Each event of a journal with its ids.
 
@@ -61,7 +65,7 @@ def correlate(events: Iterable[Event]) -> Iterator[tuple[Correlation, Event]]:
     """
     calls: tuple[str, ...] = ()
     for event, state in steps(events):
-        if isinstance(event, ModelAnswered):
+        if isinstance(event, ModelAnswered) and event.purpose == "turn":
             calls = tuple([call.id for call in event.message.tool_calls])
         yield event_correlation(event, state, calls), event
 
@@ -72,17 +76,26 @@ def event_correlation(event: Event, state: State, calls: tuple[str, ...]) -> Cor
     kind = _KINDS.get(type(event))
     if kind is None:
         return whole
+    if isinstance(event, ModelAnswered | ModelFailed) and event.purpose != "turn":
+        kind = event.purpose  # a model call of its own, beside the turn's
     turn = _turn(event, state)
     index = event.index if isinstance(event, ToolStarted | ToolReturned) else 0
     one = replace(
         whole,
         span_id=span_id_of(_effect_id(state, turn, kind, index)),
         parent_span_id=whole.span_id,
-        model_request_id=_effect_id(state, turn, "infer", 0) if kind in _ASKED_BY_THE_MODEL else "",
+        model_request_id=_model_request(state, turn, kind),
     )
     if kind != "execute":
         return one
     return replace(one, tool_call_id=calls[index], caused_by=calls[index])
+
+
+def _model_request(state: State, turn: int, kind: str) -> str:
+    """The id of the model request that an effect is, or comes of; empty for what comes before any."""
+    if kind in _ASKED_BY_THE_MODEL:
+        return _effect_id(state, turn, "infer", 0)
+    return _effect_id(state, turn, kind, 0) if kind in _CALLS_OF_THEIR_OWN else ""
 
 
 def loop_correlation(state: State) -> Correlation:

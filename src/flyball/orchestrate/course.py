@@ -247,7 +247,7 @@ def _begin_anew(state: State, at: float) -> None:
     state.pausing = state.paused = False
     state.finishing = ()
     state.stage = None
-    state.sent = state.reviewing = state.offered = None
+    state.sent = state.reviewing = state.offered = state.unread = state.mended = None
     state.definitions, state.stopping = (), ""
     timeout = state.spec.limits.timeout
     state.deadline = None if timeout is None else at + timeout

@@ -10,6 +10,7 @@ from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.edited import edited, has_edited
+from flyball.orchestrate.output import Reader
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import Step, begun_at, result_of, step_of
 from flyball.orchestrate.state import State
@@ -36,6 +37,11 @@ class DrivenLoop:
     def done(self) -> bool:
         """Whether it is over, and recorded as such."""
         return self.drive.done
+
+    @property
+    def reader(self) -> Reader:
+        """What reads its answers as the output."""
+        return self.drive.bindings.output
 
     async def signal(self, signal: Signal) -> Stage:
         """Say something to the loop."""

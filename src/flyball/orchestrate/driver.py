@@ -228,7 +228,7 @@ class Drive(Ledger):
                 if self._failure is not None:
                     raise self._failure
                 state = self.state
-                if state.at == "settle" and not (state.paused or self.bindings.validators):
+                if state.at == "settle" and not (state.paused or self.bindings.ruled):
                     # The type alone has a say. It touches nothing: what led here is flushed with its verdict.
                     event, output = performers.settle(state, self.bindings.output, self.clock.now)
                     if event.accepted:
@@ -295,14 +295,14 @@ class Drive(Ledger):
         return sent and self.task is not None and self.task.uncancel() <= self._cancelling
 
     async def next_inference(self) -> Infer | None:
-        """Do what is owed, unless that is a model call alone: then it is given back, for the caller."""
+        """Do what is owed, unless that is a turn's model call alone: then it is given back, to be made."""
         if self._failure is not None:
             raise self._failure
         effects = owed(self.state)
         if self.state.deadline is not None:
             self._set_timer(effects)
         effect = effects[0] if len(effects) == 1 else None
-        if type(effect) is not Infer:
+        if type(effect) is not Infer or effect.purpose != "turn":
             await self.advance()
             return None
         if (self.pending or self._busy) and not await self.flush():
@@ -380,11 +380,11 @@ class Drive(Ledger):
 
     def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
         """Carry out one effect: awaited, it gives the event that answers it."""
-        kind = type(effect)
         state, bindings, now = self.state, self.bindings, self.clock.now
-        if kind is Infer:
-            request = request_of(state, effect, self.parts)  # pyright: ignore[reportArgumentType]
-            return performers.infer(bindings.engine, request, state.turn, now)
+        if type(effect) is Infer:
+            request, purpose = request_of(state, effect, self.parts), effect.purpose
+            engine = bindings.engine if purpose == "turn" else bindings.engine_for(purpose)
+            return performers.infer(engine, request, state.turn, now, purpose)
         if isinstance(effect, Execute):
             return self._execute_once(effect) if effect.once else self._execute(effect)
         deps = bindings.deps
@@ -575,7 +575,7 @@ def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
     """
     wanted = {
         "prompt functions": (spec.admits, bindings.spec.admits),
-        "output validators": (spec.output.validated, bindings.validators),
+        "output validators": (spec.output.validated, bindings.ruled),
         "deliveries": (spec.delivers, bindings.deliveries),
         "tool filters": (spec.filters, bindings.filters),
         "an approval callback": (spec.judges, bindings.approval),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+    from flyball.validate.repair import ModelRepair, OutputRepair
 
 
 class Stages(Struct, frozen=True):
@@ -27,6 +28,8 @@ class Stages(Struct, frozen=True):
     response_interceptors: tuple[ResponseInterceptor, ...] = ()
     conditions: tuple[RunCondition, ...] = ()
     trackers: tuple[CostTracker, ...] = ()
+    output_repairs: tuple[OutputRepair, ...] = ()
+    model_repairs: tuple[ModelRepair, ...] = ()
 
     @property
     def tracker(self) -> CostTracker | None:
@@ -62,6 +65,7 @@ def _kinds() -> dict[str, type[Feature]]:
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+    from flyball.validate.repair import ModelRepair, OutputRepair
 
     return {
         "input_guardrails": InputGuardrail,
@@ -70,6 +74,8 @@ def _kinds() -> dict[str, type[Feature]]:
         "response_interceptors": ResponseInterceptor,
         "conditions": RunCondition,
         "trackers": CostTracker,
+        "output_repairs": OutputRepair,
+        "model_repairs": ModelRepair,
     }
 
 

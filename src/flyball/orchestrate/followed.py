@@ -24,6 +24,7 @@ from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.edited import editor_followed, has_edited
 from flyball.orchestrate.elsewhere import Delta, Following
 from flyball.orchestrate.machine import fold, owed, take
+from flyball.orchestrate.output import Reader
 from flyball.orchestrate.pieces import Pieces
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import Step, begun_at, result_from, step_of
@@ -110,8 +111,11 @@ class Followed:
                 self._deltas.setdefault(delta.effect, []).append(delta)
 
     def _inference(self) -> str | None:
-        """The id of the model call that is owed, as far as was shown."""
-        return next((effect.id for effect in owed(self.state) if type(effect) is Infer), None)
+        """The id of the turn's model call that is owed, as far as was shown."""
+        for effect in owed(self.state):
+            if type(effect) is Infer and effect.purpose == "turn":
+                return effect.id
+        return None
 
     def _pieces_of(self, effect: str) -> Pieces:
         if self._open[0] != effect:
@@ -151,6 +155,11 @@ class FollowedLoop(Followed):
     async def join(cls, following: Following, bindings: Bindings, loop_id: str) -> FollowedLoop:
         """Begin to show a loop that is being followed."""
         return cls(following, bindings, await following.journal.read(loop_id))
+
+    @property
+    def reader(self) -> Reader:
+        """What reads its answers as the output."""
+        return self._bindings.output
 
     async def signal(self, signal: Signal) -> Stage:
         """Say something to the loop, where it stands now; that may be ahead of what was shown."""

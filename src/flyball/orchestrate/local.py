@@ -273,9 +273,10 @@ class _HeardDrive(Drive):
 
     def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
         """Carry out one effect."""
-        return self._infer(effect) if type(effect) is Infer and self.hearers() else super().perform(effect)
+        return self._infer(effect) if _is_shown(effect) and self.hearers() else super().perform(effect)
 
-    async def _infer(self, effect: Infer) -> Event | None:
+    async def _infer(self, effect: Effect) -> Event | None:
+        assert isinstance(effect, Infer)
         call, number, turn = new_id(), 0, self.state.turn
         request = request_of(self.state, effect, self.parts)
         calling = infer_in_pieces(self.bindings.engine, request, turn, self.clock.now)
@@ -288,6 +289,11 @@ class _HeardDrive(Drive):
                     hearing.put(delta)
                 number += 1
         return None
+
+
+def _is_shown(effect: Effect) -> bool:
+    """Whether an effect is one whose pieces are shown: a turn's model call."""
+    return type(effect) is Infer and effect.purpose == "turn"
 
 
 def _looked_at(task: asyncio.Task[None]) -> None:

@@ -26,12 +26,14 @@ Where a loop stands
     judge      Judge                         CallsJudged
     execute    Execute (one a call), Wait    ToolReturned (the last one), SignalReceived
     settle     Settle                        TurnSettled
+    repair     Infer, for a repair           ModelAnswered, ModelFailed
     deliver    Deliver                       Delivered
     end        End                           Ended
     done       nothing                       Reopened
 
     start -> [admit] -> [prepare] -> infer -> [review] -> [judge] -> execute -> [prepare] -> infer ...
                                                        -> settle  -> (infer again, or the end)
+                                                       -> settle  -> [repair] -> settle
     anywhere -> [deliver] -> end -> done         by an answer, a failure, a limit, a cancel, the deadline
 
 Steps in brackets are left out where nothing is registered for them: what is not used is never owed.
@@ -177,6 +179,13 @@ def owed(state: State) -> list[Effect]:
     return effects
 
 
+def inference_owed(state: State) -> Infer | None:
+    """The model call that a loop stands at, also while it is paused before it."""
+    if state.at == "infer":
+        return Infer(effect_id(state, "infer", 0), state.turn)
+    return Infer(effect_id(state, "repair", 0), state.turn, "repair") if state.at == "repair" else None
+
+
 def effect_id(state: State, kind: str, index: int) -> str:
     """The name of an effect: the same each time it is owed."""
     return f"{state.loop_id}/{state.attempt}/{state.turn}/{kind}/{index}"
@@ -216,7 +225,13 @@ _OWED: dict[str, Callable[[State], list[Effect]]] = {
     "review": lambda state: [Review(effect_id(state, "review", 0), state.turn)],
     "judge": lambda state: [Judge(effect_id(state, "judge", 0), state.turn, turn.needs_judging(state))],
     "execute": _owed_execution,
-    "settle": lambda state: [Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/0", state.turn)],
+    "settle": lambda state: [
+        Settle(
+            f"{state.loop_id}/{state.attempt}/{state.turn}/settle/{0 if state.mended is None else 1}",
+            state.turn,
+        )
+    ],
+    "repair": lambda state: [Infer(effect_id(state, "repair", 0), state.turn, "repair")],
     "deliver": lambda state: [Deliver(effect_id(state, "deliver", 0))],
     "end": lambda state: [_owed_end(state)],
     "done": lambda _: [],
@@ -234,11 +249,6 @@ def accepts(state: State, event: Event) -> bool:
 def _answers(position: str) -> Callable[[State, Any], bool]:
     """Fits a position that owes one effect."""
     return lambda state, _: state.at == position
-
-
-def _answers_turn(position: str) -> Callable[[State, Any], bool]:
-    """Fits a position that owes one effect, in the turn that the event is of."""
-    return lambda state, event: state.at == position and event.turn == state.turn
 
 
 def _accepts_return(state: State, event: ToolReturned) -> bool:
@@ -268,7 +278,17 @@ def _accepts_start(state: State, event: ToolStarted) -> bool:
 
 
 def _accepts_answer(state: State, event: ModelAnswered) -> bool:
-    return state.at == "infer" and event.turn == state.turn and _can_be_answer(state, event.message)
+    if _PURPOSES.get(state.at) != event.purpose or event.turn != state.turn:
+        return False
+    return _can_be_answer(state, event.message)
+
+
+def _accepts_failure(state: State, event: ModelFailed) -> bool:
+    return _PURPOSES.get(state.at) == event.purpose and event.turn == state.turn
+
+
+_PURPOSES = {"infer": "turn", "repair": "repair"}
+"""What the model is called for, where it is."""
 
 
 def _can_be_answer(state: State, message: Message) -> bool:
@@ -306,11 +326,15 @@ def _accepts_verdicts(state: State, event: CallsJudged) -> bool:
 def _accepts_settling(state: State, event: TurnSettled) -> bool:
     if state.at != "settle" or event.turn != state.turn:
         return False
+    carried_by_call = state.outputs and state.answer is None
+    if event.unread is not None:
+        found = len(state.outputs) if carried_by_call and state.mended is None else 1
+        if event.accepted or not 0 <= event.unread < found:
+            return False
     if event.error is not None:
         return True
     if not event.accepted:
         return bool(event.feedback)
-    carried_by_call = state.outputs and state.answer is None
     return event.index in state.outputs if carried_by_call else event.index is None
 
 
@@ -355,7 +379,7 @@ _ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
     Admitted: _answers("admit"),
     TurnPrepared: _accepts_preparation,
     ModelAnswered: _accepts_answer,
-    ModelFailed: _answers_turn("infer"),
+    ModelFailed: _accepts_failure,
     AnswerReviewed: _accepts_review,
     CallsJudged: _accepts_verdicts,
     TurnSettled: _accepts_settling,

@@ -39,6 +39,8 @@ def next_turn(state: State) -> None:
         state.outputs = state.awaiting = state.once = state.queue = state.finishing = ()
         state.arguments = None
     state.offered = None
+    if state.unread is not None:
+        state.unread = state.mended = None
     if state.spec.prepares or state.spec.reviews:
         state.definitions, state.stopping = (), ""
     if state.feedback:

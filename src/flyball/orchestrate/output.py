@@ -6,27 +6,30 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from flyball.core.encodable import as_text, to_json
 from flyball.core.errors import SchemaInvalid, SchemaMalformed, UserError
 from flyball.core.spec import TEXT_OUTPUT, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolKind
 from flyball.orchestrate.mending import JSON_MENDED, decoded, mended_enums, mended_json
+from flyball.orchestrate.output_plan import OUTPUT_TOOL_NAME
 from flyball.orchestrate.state import State
 from flyball.orchestrate.wrapped_schema import wrapped
 from flyball.tool.errors import ModelRetry
 
-OUTPUT_TOOL_NAME = "final_result"
 OUTPUT_TOOL_DESCRIPTION = "The final response which ends this conversation"
 OUTER_KEY = "result"
 """The key under which a value that is no object is wrapped, because tools and schemas want objects."""
 
 
 class Reader(Protocol):
-    """Reads an answer as the output that was asked for."""
+    """Reads an answer as the output that was asked for.
 
-    def read(self, raw: str) -> tuple[Any, tuple[str, ...]]:
+    `tool` is the name of the output tool that carried it; None where it is text.
+    """
+
+    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be put right to read it.
 
         Raises:
@@ -35,11 +38,31 @@ class Reader(Protocol):
         """
         ...
 
+    @property
+    def text_function(self) -> Any:
+        """What makes the output of an answer's text, if a function does."""
+        ...
+
+    def taken(self, given: Any, tool: str | None = None) -> Any:
+        """What a user's function made in the place of an answer, as the output: a value, or text to be read.
+
+        Raises:
+            ModelRetry: it is no such output.
+        """
+        ...
+
     def written(self, value: Any) -> Any:
         """An output that a validator may have changed, as the JSON from which `of` gives it back.
 
         Raises:
             NotEncodable: it has no JSON form.
+        """
+        ...
+
+    def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
+        """The output as far as the beginning of an answer tells it, valid as it is; UNSET where it does not.
+
+        JSON that breaks off is read up to there, with the text that it breaks off in.
         """
         ...
 
@@ -56,17 +79,18 @@ class OutputReader:
     """Reads a raw answer as the output type. Holds the type, and nothing of a run."""
 
     __slots__ = ("_outer", "_repair", "_schema", "_validate", "kind")
+    text_function = None
 
     def __init__(self, kind: Any, spec: OutputSpec) -> None:
         self.kind = kind
         self._outer = spec.outer_key
         self._repair = spec.repair
         self._schema = spec.tools[0].parameters if spec.tools else spec.schema
-        self._validate: Callable[[str], Any] | None = None
+        self._validate: Callable[..., Any] | None = None
         if not (kind is str and spec.mode in (OutputMode.TEXT, OutputMode.GRAMMAR)):
             self._validate = validator_of(kind, spec.outer_key)
 
-    def read(self, raw: str) -> tuple[Any, tuple[str, ...]]:
+    def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be repaired to read it.
 
         Raises:
@@ -85,7 +109,7 @@ class OutputReader:
         return (value if self._outer is None else value[self._outer]), repairs
 
     def _mended(
-        self, validate: Callable[[str], Any], raw: str, error: ValueError
+        self, validate: Callable[..., Any], raw: str, error: ValueError
     ) -> tuple[Any, tuple[str, ...]]:
         """What is nearly right, put right: broken JSON first, then members of enumerations."""
         repairs: tuple[str, ...] = ()
@@ -109,19 +133,33 @@ class OutputReader:
         except ValueError as third:
             raise ModelRetry(describe(third)) from None
 
+    def taken(self, given: Any, tool: str | None = None) -> Any:
+        """A value of the type, or text that is read as one."""
+        if isinstance(given, str):
+            try:
+                return self.read(given, tool)[0]
+            except ModelRetry:
+                pass  # a text may also be the value itself, as with an enumeration
+        try:
+            return adapter_of(self.kind, None).validate_python(given)
+        except ValueError as error:
+            raise ModelRetry(describe(error)) from None
+
     def written(self, value: Any) -> Any:
         """An output as JSON: as its type writes itself, or, if it is of another type by now, as it is."""
-        if self.kind is str:
-            return to_json(value)
-        from pydantic_core import PydanticSerializationError
+        return written_as(self.kind, value)
 
+    def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
+        """The output as far as the beginning of an answer tells it."""
+        if self._validate is None:
+            return raw
         try:
-            plain = adapter_of(self.kind, None).dump_python(
-                value, mode="json", by_alias=True, round_trip=True, warnings="error"
-            )
-        except PydanticSerializationError:
-            return to_json(value)
-        return to_json(plain)
+            value = self._validate(raw, allow_partial="trailing-strings")
+        except ValueError:
+            return UNSET
+        if self._outer is None:
+            return value
+        return value.get(self._outer, UNSET)
 
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
@@ -135,13 +173,38 @@ class OutputReader:
             raise not_of_type(state.loop_id, self.kind, str(retry)) from None
 
     def _restored(self, value: Any) -> Any:
-        if self.kind is str:
-            return value
-        try:
-            return validator_of(self.kind, None)(str(msgspec.json.encode(value), "utf-8"))
-        except ValueError:
-            # A validator may have turned the output into something of another type.
-            return value
+        restored = restored_as(self.kind, value)
+        # A validator may have turned the output into something of another type.
+        return value if restored is UNSET else restored
+
+
+def written_as(kind: Any, value: Any) -> Any:
+    """A value as the JSON that its type writes; if it is of another type by now, as it is.
+
+    Raises:
+        NotEncodable: it has no JSON form.
+    """
+    if kind is str:
+        return to_json(value)
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        plain = adapter_of(kind, None).dump_python(
+            value, mode="json", by_alias=True, round_trip=True, warnings="error"
+        )
+    except PydanticSerializationError:
+        return to_json(value)
+    return to_json(plain)
+
+
+def restored_as(kind: Any, value: Any) -> Any | UnsetType:
+    """A value of a type, from the JSON that was written of it; UNSET where it is no such type's."""
+    if kind is str:
+        return value if isinstance(value, str) else UNSET
+    try:
+        return validator_of(kind, None)(str(msgspec.json.encode(value), "utf-8"))
+    except ValueError:
+        return UNSET
 
 
 def not_of_type(loop_id: str, kind: Any, why: str) -> SchemaInvalid:
@@ -154,7 +217,7 @@ def not_of_type(loop_id: str, kind: Any, why: str) -> SchemaInvalid:
     )
 
 
-def validator_of(kind: Any, outer_key: str | None) -> Callable[[str], Any]:
+def validator_of(kind: Any, outer_key: str | None) -> Callable[..., Any]:
     """The function that parses and validates JSON text as a type."""
     return adapter_of(kind, outer_key).validator.validate_json
 
@@ -187,6 +250,8 @@ def output_spec(
     validated: bool = False,
     tool_name: str = OUTPUT_TOOL_NAME,
     tool_description: str | None = None,
+    name: str | None = None,
+    description: str | None = None,
     grammar: str | None = None,
     strict: bool | None = None,
     repair: bool = True,
@@ -212,8 +277,8 @@ def output_spec(
     outer: str | None = None
     if schema.get("type") != "object" and "properties" not in schema:
         outer, schema = OUTER_KEY, json_schema(kind, OUTER_KEY)
-    name = str(schema.get("title") or getattr(kind, "__name__", "output"))
-    description = str(schema.get("description") or "")
+    name = name or str(schema.get("title") or getattr(kind, "__name__", "output"))
+    description = description or str(schema.get("description") or "")
     if mode is not OutputMode.TOOL:
         return OutputSpec(
             mode=mode, schema=schema, grammar=grammar, checked=True, validated=validated, outer_key=outer,

@@ -10,18 +10,16 @@ from asyncio import CancelledError
 from contextlib import suppress
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext, RunFacts
 from flyball.core.effects import Admit, Deliver, Effect, End, Judge, Prepare, Review, Settle
-from flyball.core.encodable import NotEncodable, clean_text
+from flyball.core.encodable import clean_text
 from flyball.core.errors import (
     EngineError,
     FlyballError,
     ToolExecutionFailed,
     ToolUnavailable,
-    UserError,
 )
 from flyball.core.events import (
     CallsJudged,
@@ -31,8 +29,8 @@ from flyball.core.events import (
     ModelAnswered,
     ModelFailed,
     Outcome,
+    Purpose,
     ToolReturned,
-    TurnSettled,
     Verdict,
 )
 from flyball.core.messages import Message, ToolCall, ToolResult
@@ -44,12 +42,11 @@ from flyball.orchestrate.bindings import Approval, Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.failing import as_rule
-from flyball.orchestrate.output import Reader
 from flyball.orchestrate.preparing import prepare
 from flyball.orchestrate.reviewing import review
+from flyball.orchestrate.settling import settle, settle_validated
 from flyball.orchestrate.soundness import sound
 from flyball.orchestrate.state import State
-from flyball.tool.errors import ModelRetry
 from flyball.tool.execute import execute
 from flyball.tool.protocol import Tool
 from flyball.tool.result import describe
@@ -57,32 +54,41 @@ from flyball.tool.result import describe
 # The model
 
 
-async def infer(engine: Engine, request: Request, turn: int, now: Any) -> ModelAnswered | ModelFailed:
+async def infer(
+    engine: Engine, request: Request, turn: int, now: Any, purpose: Purpose = "turn"
+) -> ModelAnswered | ModelFailed:
     """Call the model."""
     began = now()
     try:
         result = await engine.infer(request)
         if not isinstance(result, Result):  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's code
-            return model_failed(_no_result(result), turn, began, now())
+            return model_failed(_no_result(result), turn, began, now(), purpose=purpose)
         message, notes = sound(result.message)
     except Exception as error:
-        return model_failed(error, turn, began, now())
+        return model_failed(error, turn, began, now(), purpose=purpose)
     except CancelledError as error:
         if is_cancelled():
             raise
-        return model_failed(error, turn, began, now())
+        return model_failed(error, turn, began, now(), purpose=purpose)
     ended = now()
-    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes)
+    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes, purpose)
 
 
-def model_answered(result: Result, turn: int, began: float, ended: float) -> ModelAnswered:
+def model_answered(
+    result: Result, turn: int, began: float, ended: float, purpose: Purpose = "turn"
+) -> ModelAnswered:
     """The event of an answer, made sound."""
     message, notes = sound(result.message)
-    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes)
+    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes, purpose)
 
 
-def model_failed(
-    error: Exception | CancelledError, turn: int, began: float, ended: float, partial: Message | None = None
+def model_failed(  # noqa: PLR0917 - on the hot path, positional is cheaper
+    error: Exception | CancelledError,
+    turn: int,
+    began: float,
+    ended: float,
+    partial: Message | None = None,
+    purpose: Purpose = "turn",
 ) -> ModelFailed:
     """The event of a failure, with what had come by then."""
     failure = error
@@ -93,7 +99,7 @@ def model_failed(
     if partial is not None:
         with suppress(Exception):  # anybody's code has made it: what cannot be recorded is left out
             said = sound(partial)[0]
-    return ModelFailed(ended, turn, failure.record(), said, ended - began)
+    return ModelFailed(ended, turn, failure.record(), said, ended - began, purpose)
 
 
 def _no_result(given: object) -> EngineError:
@@ -176,87 +182,6 @@ async def _approved(
     return Verdict(index, allowed=False, reason=clean_text(answer) if isinstance(answer, str) else "")
 
 
-def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
-    """Parse the answer as the output type; gives the event and, if accepted, the output itself."""
-    feedback: list[str] = []
-    outputs = state.outputs
-    if len(outputs) == 1 and state.answer is None:  # the usual case: one call carries it
-        candidates: list[tuple[int | None, str]] = [(outputs[0], state.calls[outputs[0]].args_json)]
-    else:
-        candidates = _candidates(state)
-    for index, raw in candidates:
-        try:
-            value, repairs = reader.read(raw)
-            if repairs:
-                _refuse_if_cut(state)
-        except ModelRetry as retry:
-            feedback.append(str(retry))
-        except Exception as error:
-            return _cannot_settle(state, as_rule(error, "the output type failed"), now), None
-        else:
-            return TurnSettled(now(), state.turn, True, index, UNSET, (), repairs), value  # noqa: FBT003
-    return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
-
-
-async def settle_validated(
-    state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
-) -> tuple[TurnSettled, Any]:
-    """Parse the answer and have the validators look at it, who may change it or ask for another."""
-    context = RunContext(deps, run_facts(state, now()), home)
-    feedback: list[str] = []
-    for index, raw in _candidates(state):
-        try:
-            value, repairs = bindings.output.read(raw)
-            if repairs:
-                _refuse_if_cut(state)
-            before = bindings.output.written(value)
-            value = await _validated(value, bindings, context)
-            after = bindings.output.written(value)
-        except ModelRetry as retry:
-            feedback.append(str(retry))
-        except NotEncodable as error:
-            failure = UserError(f"an output that is validated must be encodable: {error}")
-            return _cannot_settle(state, failure, now), None
-        except Exception as error:
-            return _cannot_settle(state, as_rule(error, "an output validator failed"), now), None
-        else:
-            # A validator may also have changed the value in place, so its content is compared.
-            output = UNSET if after == before else after
-            event = TurnSettled(now(), state.turn, accepted=True, index=index, output=output, repairs=repairs)
-            return event, value
-    return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
-
-
-def _refuse_if_cut(state: State) -> None:
-    """An answer that was cut off is not mended, because what is missing cannot be known."""
-    reason = state.history[-1].finish_reason
-    if reason is not None and reason.cut_short:
-        raise ModelRetry("The answer was cut off before its end. Answer again, and more briefly.")
-
-
-def _candidates(state: State) -> list[tuple[int | None, str]]:
-    """What may be the output: what a tool ended the loop with, the output calls in their order, the text."""
-    if state.answer is not None:
-        return [(None, state.answer)]
-    if not state.outputs:
-        return [(None, state.history[-1].text)]
-    return [(index, state.calls[index].args_json) for index in state.outputs]
-
-
-def _cannot_settle(state: State, failure: FlyballError, now: Any) -> TurnSettled:
-    return TurnSettled(now(), state.turn, accepted=False, error=failure.record())
-
-
-async def _validated(value: Any, bindings: Bindings, context: RunContext[Any]) -> Any:
-    for validator in bindings.validators:
-        changed = await awaited(validator(context, value))
-        if changed is None and value is not None:
-            name = getattr(validator, "__name__", repr(validator))
-            raise UserError(f"the output validator {name!r} returned None: it must return the output")
-        value = changed
-    return value
-
-
 async def deliver(  # noqa: PLR0917 - like the others, and what is delivered
     state: State, bindings: Bindings, output: Any, deps: Any, now: Any, home: Home | None = None
 ) -> Delivered:
@@ -286,7 +211,7 @@ async def perform_own(  # noqa: PLR0917 - all that an effect may need
     if isinstance(effect, Judge):
         return await judge(state, effect.indices, bindings, deps, now, home)
     if isinstance(effect, Settle):
-        if bindings.validators:
+        if bindings.ruled:
             return (await settle_validated(state, bindings, deps, now, home))[0]
         return settle(state, bindings.output, now)[0]
     if isinstance(effect, Deliver):

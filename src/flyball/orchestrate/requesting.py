@@ -23,6 +23,7 @@ from flyball.orchestrate.config import AgentConfig
 from flyball.orchestrate.contracts import Mode, OutputContract, SystemRequest
 from flyball.orchestrate.contracts.conversation import conversation
 from flyball.orchestrate.output import prompted_instructions
+from flyball.orchestrate.output_types import ToolOutput
 from flyball.orchestrate.schema_output import SchemaOutput
 from flyball.tool.errors import ModelRetry
 
@@ -140,13 +141,24 @@ def _final(validator: Validator) -> Validator:
 
 
 def recorded_output(spec: OutputSpec, given: Any = str) -> Any:
-    """The output that a recorded loop is held to: the type that is given, or else the recorded schema."""
-    schema = spec.tools[0].parameters if spec.tools else spec.schema
-    if given is not str or schema is None:
+    """The output that a recorded loop is held to: the type that is given, or else the recorded schemas."""
+    if given is not str or (spec.schema is None and not spec.tools):
         return given
-    if spec.outer_key is not None:
-        schema = _unwrapped(schema, spec.outer_key)
-    return SchemaOutput(schema, spec.repair)
+    if len(spec.tools) == 1 and not spec.allows_text:
+        return _schema_of(spec.tools[0].parameters, spec.outer_key, spec)
+    if not spec.tools:
+        return _schema_of(spec.schema or {}, spec.outer_key, spec)
+    members = [
+        ToolOutput[Any](
+            cast("Any", _schema_of(one.parameters, one.outer_key, spec)), one.name, one.description
+        )
+        for one in spec.tools
+    ]
+    return (*members, str) if spec.allows_text else tuple(members)
+
+
+def _schema_of(schema: dict[str, Any], outer_key: str | None, spec: OutputSpec) -> SchemaOutput:
+    return SchemaOutput(schema if outer_key is None else _unwrapped(schema, outer_key), spec.repair)
 
 
 def recorded_policy(spec: LoopSpec, config: AgentConfig) -> dict[str, Any]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from flyball.core.effects import Infer
+from flyball.core.events import Purpose
 from flyball.core.settings import ModelSettings
 from flyball.core.spec import LoopSpec, OutputMode
 from flyball.core.tools import ToolDefinition
 from flyball.inference.request import OutputObject, Request
+from flyball.orchestrate.repair_request import repair_request
 from flyball.orchestrate.state import State
+
+_OTHERS: dict[str, Callable[[State, Infer], Request]] = {"repair": repair_request}
+"""The requests of model calls that are made for something else than a turn."""
 
 
 class RequestParts(Struct, frozen=True):
@@ -37,8 +44,21 @@ def request_parts(spec: LoopSpec) -> RequestParts:
     )
 
 
+def model_for(spec: LoopSpec, purpose: Purpose) -> str:
+    """The model that a call for a purpose is made to, by its name."""
+    repairer = spec.output.repairer if purpose == "repair" else None
+    return spec.model if repairer is None else repairer.model or spec.model
+
+
+def request_for(state: State, effect: Infer) -> Request:
+    """The request of a model call that is made for something else than a turn."""
+    return _OTHERS[effect.purpose](state, effect)
+
+
 def request_of(state: State, effect: Infer, parts: RequestParts) -> Request:
     """The request that an Infer effect stands for. The same state gives the same request, byte for byte."""
+    if effect.purpose != "turn":
+        return request_for(state, effect)
     tools = parts.tools
     if state.offered is not None:
         offered = {*state.offered, *(definition.name for definition in state.spec.output.tools)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -118,7 +118,7 @@ def _refused(events: Sequence[Event]) -> tuple[str, ...] | None:
         if isinstance(event, TurnSettled):
             error = event.error
             return None if event.accepted else event.feedback or (() if error is None else (error.message,))
-        if isinstance(event, ModelAnswered | ModelFailed):
+        if isinstance(event, ModelAnswered | ModelFailed) and event.purpose == "turn":
             break
     return None
 
@@ -172,7 +172,7 @@ def _validation(events: Sequence[Event]) -> ValidationResult | None:
 
 def _last_said(events: Sequence[Event]) -> Message | None:
     """The model's last answer, whole or broken off."""
-    for event in reversed(events):
+    for event in _newest_first(events):
         if isinstance(event, ModelAnswered):
             return event.message
         if isinstance(event, ModelFailed) and event.partial is not None:
@@ -182,7 +182,7 @@ def _last_said(events: Sequence[Event]) -> Message | None:
 
 def _partial_text(output: OutputSpec, events: Sequence[Event]) -> str:
     """The last thing that was said in words, or as an output: what a failed run had to show."""
-    for event in reversed(events):
+    for event in _newest_first(events):
         message = event.message if isinstance(event, ModelAnswered) else None
         if isinstance(event, ModelFailed):
             message = event.partial
@@ -199,9 +199,16 @@ def _raw(message: Message, output: OutputSpec) -> str:
 
 def _finish_reason(events: Sequence[Event]) -> FinishReason | None:
     """Why the model stopped the last time; None where it was never asked, or never came to an end."""
-    for event in reversed(events):
+    for event in _newest_first(events):
         if isinstance(event, ModelAnswered):
             return Result(event.message).finish_reason
         if isinstance(event, ModelFailed):
             return FinishReason.ERROR
     return None
+
+
+def _newest_first(events: Sequence[Event]) -> Iterator[Event]:
+    """The events from the last to the first, without model calls that were no turn's."""
+    for event in reversed(events):
+        if not isinstance(event, ModelAnswered | ModelFailed) or event.purpose == "turn":
+            yield event

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from flyball.core.errors import AgentRunClosed
 from flyball.core.events import Outcome, Stage
@@ -17,6 +18,7 @@ from flyball.inference.text import text_so_far
 from flyball.orchestrate.driver import UNREAD, Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
+from flyball.orchestrate.partial_output import PartialOutput, partial_outputs, same
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
@@ -49,6 +51,11 @@ class Loop(Protocol):
 
     async def signal(self, signal: Signal) -> Stage:
         """Say something to the loop; recorded when this returns, with the stage that it is in then."""
+        ...
+
+    @property
+    def reader(self) -> Reader:
+        """What reads its answers as the output."""
         ...
 
     def result(self) -> RunResult[Any]:
@@ -201,6 +208,32 @@ class StreamedRun(_Run[OutputT]):
         before = self._reading
         self._reading = pieces = self._loop.text(before) if delta else text_so_far(self._loop.events(before))
         return pieces
+
+    def stream_output(self, *, debounce_by: float | None = 0.1) -> AsyncIterator[OutputT]:
+        """The output as it grows: what has come of it, validated as far as that goes, and last the output.
+
+        Each is valid by its type and another than the one before; what is incomplete and cannot be validated
+        yet is passed over. Output validators look at the last one only, which is the run's output. There is
+        at most one in `debounce_by` seconds; None gives each that can be told apart at little cost. Where an
+        answer is refused, or begins again, the next one begins anew.
+
+        Raises:
+            FlyballError: the run's own failure, at its end.
+        """
+        self._reading = outputs = self._outputs(self._loop.events(self._reading), debounce_by)
+        return outputs
+
+    async def _outputs(
+        self, events: AsyncGenerator[StreamEvent], debounce_by: float | None
+    ) -> AsyncGenerator[OutputT]:
+        following = PartialOutput(self._loop.reader, self._loop.state.spec.output)
+        given: Any = UNSET
+        async with aclosing(partial_outputs(events, following, debounce_by)) as outputs:
+            async for given in outputs:
+                yield given
+        output = self.result.output
+        if not same(output, given):
+            yield output
 
     async def close(self) -> None:
         """End the reading, and, driven here, the model call under way. The journal stays as it is."""

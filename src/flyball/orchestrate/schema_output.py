@@ -8,23 +8,21 @@ itself is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
 from flyball.constraint.validation import Violation, validator_of
-from flyball.core.encodable import NotEncodable, to_json
+from flyball.core.encodable import to_json
 from flyball.core.errors import (
     ConstraintFailure,
     EnumUnrecognized,
     JSONInvalid,
     SchemaInvalid,
-    SchemaMalformed,
 )
 from flyball.core.spec import OutputSpec
 from flyball.orchestrate.mending import JSON_MENDED, decoded, mended_enums, mended_json
-from flyball.orchestrate.output import OutputReader, Reader
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
 
@@ -61,6 +59,7 @@ class SchemaReader:
     """
 
     __slots__ = ("_outer", "_violations", "output")
+    text_function = None
 
     def __init__(self, output: SchemaOutput, spec: OutputSpec) -> None:
         self.output = output
@@ -84,9 +83,36 @@ class SchemaReader:
             f"The answer does not follow its schema:\n{lines}\nAnswer again with this put right."
         )
 
+    def taken(self, given: Any, tool: str | None = None) -> Any:
+        """A value that follows the schema, or text that is read as one.
+
+        Raises:
+            ModelRetry: it does not follow it.
+        """
+        if isinstance(given, str) and not (look := self.look(given)).faults:
+            return look.value
+        value = to_json(given)
+        if faults := self._violations(value):
+            raise ModelRetry(f"It does not follow its schema: {faults[0]}")
+        return value
+
     def written(self, value: Any) -> Any:
         """An output as JSON."""
         return to_json(value)
+
+    def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
+        """The value as far as the beginning of an answer tells it, if it follows the schema so far."""
+        from pydantic_core import from_json
+
+        try:
+            value = from_json(raw, allow_partial="trailing-strings")
+        except ValueError:
+            return UNSET
+        if self._outer is not None:
+            if not _has(value, self._outer):
+                return UNSET
+            value = value[self._outer]
+        return UNSET if self._violations(value) else value
 
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
@@ -115,29 +141,6 @@ class SchemaReader:
             if changes:
                 repairs, faults = (*repairs, *changes), self._violations(value)
         return Look(value, repairs, tuple(faults))
-
-
-def as_output(given: Any) -> Any:
-    """What a user passed as `output`: a dict is a JSON Schema, anything else is as it is.
-
-    Raises:
-        SchemaMalformed: the dict cannot be written as JSON.
-    """
-    if not isinstance(given, Mapping):
-        return given
-    try:
-        return SchemaOutput(to_json(given, "output"))
-    except NotEncodable as error:
-        raise SchemaMalformed(f"the output's schema is no JSON: {error}") from error
-
-
-def reader_for(output: Any, spec: OutputSpec) -> Reader:
-    """The reader of an output.
-
-    Raises:
-        SchemaMalformed: there is no schema for it.
-    """
-    return SchemaReader(output, spec) if isinstance(output, SchemaOutput) else OutputReader(output, spec)
 
 
 def failure_of(faults: Sequence[Violation]) -> ConstraintFailure:

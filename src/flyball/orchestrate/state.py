@@ -13,14 +13,14 @@ from msgspec import UNSET, Struct, UnsetType
 
 from flyball.core.correlation import Correlation
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
-from flyball.core.events import Outcome, Stage
+from flyball.core.events import Outcome, Stage, TurnSettled
 from flyball.core.messages import Message, ToolCall, ToolResult
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.core.usage import CallUsage, RunUsage
 
 Position: TypeAlias = Literal[
-    "admit", "prepare", "infer", "review", "judge", "execute", "settle", "deliver", "end", "done"
+    "admit", "prepare", "infer", "review", "judge", "execute", "settle", "repair", "deliver", "end", "done"
 ]
 """Where a loop stands: which kind of effect it owes next."""
 
@@ -31,7 +31,8 @@ EDGES: Mapping[Position, tuple[Position, ...]] = {
     "review": ("judge", "execute", "settle", "prepare", "infer", "deliver", "end"),
     "judge": ("execute", "settle", "prepare", "infer", "deliver", "end"),
     "execute": ("settle", "prepare", "infer", "deliver", "end"),
-    "settle": ("judge", "execute", "prepare", "infer", "deliver", "end"),
+    "settle": ("repair", "judge", "execute", "prepare", "infer", "deliver", "end"),
+    "repair": ("settle", "judge", "execute", "prepare", "infer", "deliver", "end"),
     "deliver": ("end",),
     "end": ("done",),
     "done": ("prepare", "infer", "deliver", "end"),
@@ -103,6 +104,10 @@ class State(Struct):
     """The answer that is being looked at."""
     stopping: str = ""
     """Why a condition ends the run with the answer that is being settled."""
+    unread: TurnSettled | None = None
+    """How this turn's answer was found unreadable, once a model was asked to put it right."""
+    mended: str | None = None
+    """What that model made of it, while it is being settled."""
 
     # How often in a row something had to be asked again
     retries: int = 0

@@ -39,6 +39,7 @@ from flyball.orchestrate.driven import DrivenLoop
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.outputs import reader_for
 from flyball.orchestrate.recorded import fork, load, send_signal
 from flyball.orchestrate.requesting import (
     SERVED,
@@ -51,7 +52,7 @@ from flyball.orchestrate.requesting import (
 from flyball.orchestrate.responding import Asked, refusal_of, response_to
 from flyball.orchestrate.result import AnyResult
 from flyball.orchestrate.runs import StreamedRun, result_from
-from flyball.orchestrate.schema_output import SchemaOutput, reader_for
+from flyball.orchestrate.schema_output import SchemaOutput
 from flyball.orchestrate.state import State
 
 

@@ -11,6 +11,10 @@ Part of the machine, and as pure. The order within a turn:
                    ├── an output among them (strategy early) ─────> settle, then what is left
                    ├── there are filters, or some need a judge ───> judge
                    └── execute ... the last returned ─────────────> settle, or the next turn
+
+    TurnSettled ── accepted ──────────────────────────────────────> the end
+          ├── it could not be read, and a model may repair it ────> repair, then settle; once a turn
+          └── else ───────────────────────────────────────────────> what is left, or asked again
 """
 
 from __future__ import annotations
@@ -80,7 +84,10 @@ def model_failed(state: State, event: ModelFailed) -> None:
     if partial is not None and partial.usage is not None:
         spec = state.spec
         state.spent.append(CallUsage(event.at, partial.model, partial.usage, spec.model, spec.provider))
-    fail(state, event.error)
+    if event.purpose == "repair":
+        _not_mended(state)
+    else:
+        fail(state, event.error)
 
 
 def model_answered(state: State, event: ModelAnswered) -> None:
@@ -88,6 +95,9 @@ def model_answered(state: State, event: ModelAnswered) -> None:
     message, spec = event.message, state.spec
     state.usage = state.usage.add_request(message.usage)
     state.spent.append(CallUsage(event.at, message.model, message.usage, spec.model, spec.provider))
+    if event.purpose == "repair":
+        _mended(state, message)
+        return
     state.iterations += 1
     if spec.reviews:
         state.reviewing = message
@@ -472,10 +482,21 @@ def _count_tool_retry(state: State, result: ToolResult) -> FlyballError | None:
 
 def turn_settled(state: State, event: TurnSettled) -> None:
     """The answer was looked at: it counts, or the model reads why not."""
+    if event.accepted and event.error is None:
+        _accepted(state, event)
+    elif event.unread is not None and _may_be_mended(state):
+        state.unread = event
+        move(state, "repair")
+    elif state.mended is not None and event.unread is not None:
+        _not_mended(state)
+    else:
+        state.mended = None
+        _not_accepted(state, event)
+
+
+def _not_accepted(state: State, event: TurnSettled) -> None:
     if event.error is not None:
         fail(state, event.error)
-    elif event.accepted:
-        _accepted(state, event)
     elif state.stopping:
         fail(state, _stopped_by(state.stopping))
     elif state.answer is not None:
@@ -487,15 +508,46 @@ def turn_settled(state: State, event: TurnSettled) -> None:
         ask_again(state, event.feedback[0])
 
 
+def _may_be_mended(state: State) -> bool:
+    """Whether a model may be asked to put an answer right: once a turn, and within the limits."""
+    return (
+        state.unread is None
+        and state.spec.output.repairer is not None
+        and not state.stopping
+        and state.spec.limits.before_request(state.usage, 0) is None
+    )
+
+
+def _mended(state: State, message: Message) -> None:
+    """A model has put the answer right, as far as it can be told: it is settled in its place."""
+    breach = state.spec.limits.after_answer(state.usage, 0)
+    reason = message.finish_reason
+    if breach is not None:
+        fail(state, breach)
+    elif not message.text or (reason is not None and reason.cut_short):
+        _not_mended(state)
+    else:
+        state.mended = message.text
+        move(state, "settle")
+
+
+def _not_mended(state: State) -> None:
+    """The repair came to nothing: it goes on as if there had been none."""
+    state.mended = None
+    assert state.unread is not None, "a repair is of what was unreadable"
+    _not_accepted(state, state.unread)
+
+
 def _accepted(state: State, event: TurnSettled) -> None:
     state.output = event.output
+    mended, state.mended = state.mended, None
     if state.answer is not None:
-        pass  # a tool gave it
+        state.answer = mended or state.answer  # a tool gave it
     elif event.index is None:
-        state.answer = state.history[-1].text
+        state.answer = mended or state.history[-1].text
     else:
         answer = state.calls[event.index]
-        state.answer, state.answer_tool = answer.args_json, answer.name
+        state.answer, state.answer_tool = mended or answer.args_json, answer.name
         for index in state.outputs:
             call = state.calls[index]
             if index == event.index:

@@ -160,8 +160,9 @@ class SplitLoop:
             command = msgspec.json.decode(message.data, type=ExecuteCommand)
             event: Event = performers.call_cancelled(command.call, command.turn, command.index, now)
         else:
-            turn = msgspec.json.decode(message.data, type=InferCommand).turn
-            event = performers.model_failed(asyncio.CancelledError(), turn, now, now)
+            asked = msgspec.json.decode(message.data, type=InferCommand)
+            error, purpose = asyncio.CancelledError(), asked.purpose
+            event = performers.model_failed(error, asked.turn, now, now, purpose=purpose)
         self._broker.publish("report", Report(self._loop_id, event))
 
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> list[Message]:
@@ -172,9 +173,10 @@ class SplitLoop:
 
     async def _model(self, data: bytes) -> None:
         command = msgspec.json.decode(data, type=InferCommand)
-        engine, now = self._bindings.engine, self._clock.now
-        if not self._broker.is_heard(command.loop_id):
-            event: Event = await performers.infer(engine, command.request, command.turn, now)
+        purpose, now = command.purpose, self._clock.now
+        engine = self._bindings.engine_for(purpose)
+        if purpose != "turn" or not self._broker.is_heard(command.loop_id):
+            event: Event = await performers.infer(engine, command.request, command.turn, now, purpose)
             self._broker.maybe_crash()
             self._broker.publish("report", Report(command.loop_id, event))
             return

@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec.structs import replace
+from pydantic import BaseModel
 
 from flyball import (
     Agent,
     Limits,
     MemoryJournal,
+    ModelRepair,
     ModelRetry,
     RunContext,
     ToolCallFilterResult,
@@ -29,6 +31,10 @@ from flyball.inference.answers import tool_call
 from flyball.inference.scripted import ScriptedEngine
 from flyball.orchestrate.recorded import send_signal
 from tests.adapters.cli.conftest import TOOLBOX, Flyball
+
+
+class Town(BaseModel):
+    name: str
 
 
 @tool
@@ -88,6 +94,26 @@ async def test_a_check_that_refused_and_one_that_accepted() -> None:
     assert "plain text is not an answer" in refused[0][0]
     assert "below zero" in refused[2][0]
     assert told.verdict == "It has its answer: the check accepted it."
+
+
+@pytest.mark.parametrize("answer", ['{"name": "Rome"}', EngineError("down")], ids=["mended", "failed"])
+async def test_a_repair_by_a_model(answer: Any) -> None:
+    told = await explained(
+        ScriptedEngine("Rome.", '{"name": "Oslo"}'),
+        output=Town,
+        output_mode="native",
+        features=[ModelRepair(ScriptedEngine(answer, name="mender"))],
+    )
+    decided = told.turns[0].decided
+    if isinstance(answer, str):
+        assert 'mender was asked for a repair: {"name": "Rome"}' in decided
+        assert decided[-3:-1] == ("the check put the answer right: model", "the check accepted the answer")
+        assert len(told.turns) == 1
+    else:
+        assert "the model call for a repair failed: INFERENCE_ENGINE_ERROR: down" in decided
+        assert len(told.turns) == 2
+    assert told.turns[0].answer is not None
+    assert told.turns[0].answer.text == "Rome.", "what the mender said is no answer"
 
 
 async def test_a_limit_that_decided() -> None:

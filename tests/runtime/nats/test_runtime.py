@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flyball import Agent, Limits, RunContext, Safety, tool
+from flyball import Agent, Limits, ModelRepair, RunContext, Safety, tool
 from flyball.core.errors import (
     CancelledSignal,
     CancelledTimeout,
@@ -40,8 +40,10 @@ from flyball.runtime.nats.dead import Dead, dead_letters
 from flyball.runtime.nats.messages.frame import own
 from flyball.runtime.nats.messages.told import write_signal
 from flyball.runtime.nats.subjects import DEAD
+from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.loop import REPLY
 from tests.orchestrate.models import Script
+from tests.orchestrate.output_scenarios import River
 from tests.orchestrate.scenarios import SCENARIOS, STOPPER, WORKER, Scenario, add, pay
 from tests.runtime.nats.conftest import clear
 
@@ -96,6 +98,45 @@ async def test_workers_may_be_apart_and_more_than_one_of_each(runtime: NatsRunti
         runs = [agent.run("1 + 2?", runtime=runtime) for _ in range(20)]
         results = await asyncio.wait_for(asyncio.gather(*runs), 20)
     assert {result.output for result in results} == {"3"}
+
+
+async def test_a_repair_is_made_by_a_model_worker_with_the_model_for_it(runtime: NatsRuntime) -> None:
+    """Its pieces do not pass by: nobody follows the model that puts an answer right."""
+    mender = Script('{"km": 3}', name="mender")
+    agent = Agent(
+        Script("three"), output=River, output_mode="native", features=[ModelRepair(mender)], name="surveyor"
+    )
+    async with AsyncExitStack() as stack:
+        for kind in ("loop", "model", "tools"):
+            await stack.enter_async_context(working(runtime, agent, serve=(kind,)))
+        async with agent.run_stream("How long?", runtime=runtime) as stream:
+            assert "".join([piece async for piece in stream.text()]) == "three"
+        assert stream.result.output == River(km=3)
+    assert mender.requests
+
+
+async def test_an_output_grows_also_where_it_is_made_elsewhere(runtime: NatsRuntime) -> None:
+    script = Script(call("final_result", {"result": [{"km": 1.5}, {"km": 2.5}]}), chunk=4)
+    agent = Agent(script, output=list[River], output_mode="tool", name="surveyor")
+    async with (
+        working(runtime, agent),
+        agent.run_stream("Which?", runtime=runtime) as stream,
+    ):
+        seen = [rivers async for rivers in stream.stream_output(debounce_by=None)]
+    assert seen[-1] == stream.result.output == [River(km=1.5), River(km=2.5)]
+    assert all(seen[-1][: len(rivers)] == rivers for rivers in seen)
+
+
+def test_models_for_a_purpose_are_found_by_their_names() -> None:
+    own, mender = Script(name="own"), Script(name="mender")
+    agent = Agent(own, output=River, name="surveyor", features=[ModelRepair(mender)])
+    agents = Agents([agent])
+    assert agents.engine("surveyor", "", "own") is own
+    assert agents.engine("surveyor", "", "mender", "repair") is mender
+    assert agents.engine("surveyor", "", "", "repair") is mender
+    assert agents.engine("surveyor", "", "test", "repair").model_info().provider == "test"
+    plain = Agents([Agent(own, output=River, name="surveyor")])
+    assert plain.engine("surveyor", "", "own", "repair") is own
 
 
 async def test_pieces_pass_by_and_steps_are_given_out(runtime: NatsRuntime) -> None:

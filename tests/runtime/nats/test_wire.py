@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from nats.js.errors import KeyNotFoundError
+from pydantic import BaseModel
 
-from flyball import Agent, RunContext, tool
+from flyball import Agent, ModelRepair, RunContext, tool
 from flyball.inference.answers import tool_call as call
 from flyball.inference.scripted import ScriptedEngine
 from flyball.runtime.nats import NatsRuntime
@@ -201,6 +202,29 @@ async def test_a_loop_of_somebody_elses_with_our_model_and_our_tools(runtime: Na
     assert answer["message"] == {"role": "assistant", "content": "Good day."}
     assert (result["call_id"], result["content"], result["loop_id"]) == ("c-1", "2.5", "theirs")
     assert seen == [("theirs", "c-1", {"shop": "here"})]
+
+
+async def test_a_repair_by_a_model_of_somebody_elses(runtime: NatsRuntime) -> None:  # noqa: F811
+    class Sum(BaseModel):
+        value: int
+
+    def model(_: str, data: bytes) -> tuple[str, bytes]:
+        request = opened(data, "request")
+        mends = request["model"] == "mender"
+        content = '{"value": 3}' if mends else "three"
+        message = {"role": "assistant", "content": content}
+        answered = {"request_id": request["request_id"], "status": "complete", "message": message}
+        return f"agent.response.{request['request_id']}", envelope("response", answered)
+
+    repair = ModelRepair(Script(name="mender"))
+    agent = Agent(Script(), output=Sum, output_mode="native", name="adder", features=[repair])
+    async with (
+        working(runtime, agent, serve=("loop",)),
+        component(runtime, "agent.request.*", model) as requests,
+    ):
+        result = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime), 20)
+    assert result.output == Sum(value=3)
+    assert [opened(request, "request")["model"] for request in requests] == ["test", "mender"]
 
 
 async def test_a_model_that_failed_elsewhere_fails_the_loop(runtime: NatsRuntime) -> None:  # noqa: F811

@@ -92,7 +92,8 @@ class Answer:
 
     def _finish(self) -> None:
         """The model has ended a turn: if it asked for tools, say which."""
-        calls, self._calls = [call for call in self._calls.values() if call[0] != OUTPUT_TOOL_NAME], {}
+        calls = [call for call in self._calls.values() if not call[0].startswith(OUTPUT_TOOL_NAME)]
+        self._calls = {}
         if calls:
             self._end_line()
             self._written = ""

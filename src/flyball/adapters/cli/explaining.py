@@ -44,7 +44,7 @@ from flyball.orchestrate.lifecycle import phase_of, stage_of
 from flyball.orchestrate.machine import effect_id, fold
 from flyball.orchestrate.projections import ToolCallRecord, tool_calls_made
 from flyball.orchestrate.replay import steps
-from flyball.orchestrate.requests import request_of, request_parts
+from flyball.orchestrate.requests import model_for, request_of, request_parts
 from flyball.orchestrate.state import State
 
 _REFUSED = "the check refused the answer"
@@ -153,7 +153,9 @@ def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
     open_id = ""
     for event, state in steps(events):
         current = turns[-1] if turns else None
-        if current is not None and isinstance(event, ModelAnswered):
+        if isinstance(event, ModelAnswered | ModelFailed) and event.purpose != "turn":
+            pass  # it is told among what was decided
+        elif current is not None and isinstance(event, ModelAnswered):
             current.answer, current.duration = event.message, event.duration
         elif current is not None and isinstance(event, ModelFailed):
             current.error, current.partial, current.duration = event.error, event.partial, event.duration
@@ -183,6 +185,8 @@ def _note_what_was_asked_again(turn: _Open | None, state: State) -> None:
 
 def _decisions(event: Event, state: State, answer: Message | None) -> list[str]:
     """What an event decided, in words."""
+    if isinstance(event, ModelAnswered | ModelFailed) and event.purpose != "turn":
+        return [_beside_the_turn(event, state)]
     if isinstance(event, ModelAnswered):
         return [
             f"the model: {Result(event.message).finish_reason}",
@@ -213,6 +217,14 @@ def _decisions(event: Event, state: State, answer: Message | None) -> list[str]:
     if isinstance(event, TimePassed):
         return [f"the limit timeout ({state.spec.limits.timeout or 0:g} s) passed"]
     return _about_the_loop(event)
+
+
+def _beside_the_turn(event: ModelAnswered | ModelFailed, state: State) -> str:
+    """What came of a model call that was made for something else than the turn."""
+    if isinstance(event, ModelFailed):
+        return f"the model call for a {event.purpose} failed: {event.error.code}: {event.error.message}"
+    model = event.message.model or model_for(state.spec, event.purpose)
+    return f"{model} was asked for a {event.purpose}: {' '.join(event.message.text.split())}"
 
 
 def _about_the_loop(event: Event) -> list[str]:
@@ -281,7 +293,9 @@ _STANDS = {
     "infer": "the model call",
     "judge": "the approval of its tool calls",
     "execute": "its tool calls",
+    "review": "the review of its answer",
     "settle": "the check of its answer",
+    "repair": "the repair of its answer",
     "deliver": "its deliveries",
     "end": "its end",
 }

@@ -35,7 +35,7 @@ def phase_of(state: State) -> Phase:
     if at == "prepare" and not state.iterations:
         return Phase.PREPARE
     # A loop that paused before a check has not begun it.
-    return Phase.VALIDATE if at == "settle" and not state.paused else Phase.EXECUTE
+    return Phase.VALIDATE if at in ("settle", "repair") and not state.paused else Phase.EXECUTE
 
 
 def stage_of(state: State) -> Stage:

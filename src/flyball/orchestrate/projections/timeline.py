@@ -14,7 +14,6 @@ from typing import TypeAlias
 from msgspec import Struct, json
 
 from flyball.core.correlation import Correlation
-from flyball.core.effects import Infer
 from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
 from flyball.core.messages import FinishReason, ResultKind, ToolCall
 from flyball.core.spec import LoopSpec
@@ -23,6 +22,7 @@ from flyball.inference.request import Request, Result
 from flyball.orchestrate.correlation import event_correlation, loop_correlation
 from flyball.orchestrate.lifecycle import Phase
 from flyball.orchestrate.lifecycle.execution import course
+from flyball.orchestrate.machine import inference_owed
 from flyball.orchestrate.projections.tool_calls import arguments_of, calls_to_run, code_of
 from flyball.orchestrate.requests import request_of, request_parts
 
@@ -126,11 +126,12 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
                 attempt=move.attempt,
                 reason=move.reason,
             )
-        if state.at == "infer":
+        called = inference_owed(state)
+        if called is not None:
             if state.spec is not spec:
                 spec = state.spec
                 parts = request_parts(spec)
-            request, owed_since = request_of(state, Infer("", state.turn), parts), now
+            request, owed_since = request_of(state, called, parts), now
 
 
 def _inference_start(request: Request, ids: Correlation, at: float) -> InferenceStartEvent:

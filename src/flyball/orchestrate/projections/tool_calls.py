@@ -51,7 +51,7 @@ def tool_calls_made(events: Iterable[Event]) -> list[ToolCallRecord]:
 def calls_to_run(event: ModelAnswered | CallsJudged, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
     """The turn's calls as they are run: as the model asked, with the arguments that a judge changed."""
     if isinstance(event, ModelAnswered):
-        return event.message.tool_calls
+        return event.message.tool_calls if event.purpose == "turn" else calls
     changed = {verdict.index: verdict.args_json for verdict in event.verdicts}
     return tuple(
         [

@@ -25,10 +25,11 @@ from flyball.core.forms.semstreams import (
 )
 from flyball.core.messages import Message, Retry, Role, Text, ToolCall
 from flyball.core.usage import Usage
-from flyball.orchestrate.machine import effect_id
+from flyball.orchestrate.machine import inference_owed
 from flyball.orchestrate.projections.deciding import decided_when
 from flyball.orchestrate.projections.tool_calls import arguments_of, calls_to_run
 from flyball.orchestrate.replay import steps
+from flyball.orchestrate.requests import model_for, request_for
 from flyball.orchestrate.state import State
 
 Detail = Literal["summary", "full"]
@@ -77,10 +78,12 @@ class _Teller:
         elif isinstance(event, ToolReturned):
             yield self._tool_call(event)
         self.decided_at = decided_when(self.decided_at, event, state)
-        if state.at == "infer":
-            self._request = effect_id(state, "infer", 0)
-            self._prompt = _last_said(state.history)
-            self._messages = tuple(state.history) if self._full else ()
+        called = inference_owed(state)
+        if called is not None:
+            self._request = called.id
+            sent = state.history if called.purpose == "turn" else request_for(state, called).messages
+            self._prompt = _last_said(sent)
+            self._messages = tuple(sent) if self._full else ()
 
     def _model_call(self, event: ModelAnswered | ModelFailed, state: State) -> TrajectoryStep:
         message = event.message if isinstance(event, ModelAnswered) else event.partial
@@ -97,7 +100,7 @@ class _Teller:
             duration=round(event.duration * 1000),
             messages=_on_the_wire(self._messages),
             tool_calls=tuple([read_tool_call(write_tool_call(call)) for call in calls]),
-            model=(message.model if message is not None else None) or state.spec.model,
+            model=(message.model if message is not None else None) or model_for(state.spec, event.purpose),
         )
 
     def _tool_call(self, event: ToolReturned) -> TrajectoryStep:

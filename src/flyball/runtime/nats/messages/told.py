@@ -10,6 +10,7 @@ from flyball.core.errors import FlyballError, InvalidMessage
 from flyball.core.events import (
     ModelAnswered,
     ModelFailed,
+    Purpose,
     Started,
     TimePassed,
     ToolReturned,
@@ -122,14 +123,17 @@ def _returned(result: ToolResult, at: float) -> Report | Returned:
 
 def _answered(response: AgentResponse, at: float) -> Report:
     """An answer in our words: its request's id names the loop and the turn."""
+    purpose: Purpose = "turn"
     named = _effect(response.request_id, "infer")
+    if named is None:
+        purpose, named = "repair", _effect(response.request_id, "repair")
     if named is None:
         raise NotOurs(f"the answer to request {response.request_id!r}, which is none of flyball's")
     loop_id, turn, _ = named
     try:
-        return Report(loop_id, model_answered(Result(response.answer()), turn, at, at))
+        return Report(loop_id, model_answered(Result(response.answer()), turn, at, at, purpose))
     except FlyballError as error:
-        return Report(loop_id, model_failed(error, turn, at, at))
+        return Report(loop_id, model_failed(error, turn, at, at, purpose=purpose))
 
 
 def _effect(name: str, kind: str) -> tuple[str, int, int] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from flyball.core.errors import UnknownAgent, UserError
+from flyball.core.events import Purpose
 from flyball.core.forms.semstreams import AgentRole
 from flyball.inference.engine import Engine
 from flyball.inference.registry import Registry
@@ -13,6 +14,7 @@ from flyball.observe.metering import metered
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.editing import editor_bindings
+from flyball.orchestrate.requests import model_for
 from flyball.orchestrate.task_loops import DEFAULT_MODEL
 from flyball.tool.protocol import Tool
 
@@ -80,7 +82,7 @@ class Agents:
             name = self._only
         return self.get(name)
 
-    def engine(self, agent: str, role: str, model: str) -> Engine:
+    def engine(self, agent: str, role: str, model: str, purpose: Purpose = "turn") -> Engine:
         """The engine for a model call: an agent's own, unless another model is asked for.
 
         Raises:
@@ -93,8 +95,8 @@ class Agents:
             own = [one for one in self._bindings.values() if model in _names_of(one)]
             named = [self._bindings[role]] if role in self._bindings and model in ("", DEFAULT_MODEL) else []
             bindings = next(iter(own + named), None)
-        if bindings is not None and (model in ("", DEFAULT_MODEL) or model in _names_of(bindings)):
-            return bindings.engine
+        if bindings is not None and (model in ("", DEFAULT_MODEL) or model in _names_of(bindings, purpose)):
+            return bindings.engine_for(purpose)
         engine = self._engines.get(model)
         if engine is None:
             engine = self._engines[model] = Registry().resolve(model or None)
@@ -111,7 +113,7 @@ class Agents:
         return None, None
 
 
-def _names_of(bindings: Bindings) -> tuple[str, ...]:
-    """What an agent's own model may be called: as its spec has it, by its name, with its provider."""
-    info = bindings.engine.model_info()
-    return (bindings.spec.model, info.name, f"{info.provider}:{info.name}")
+def _names_of(bindings: Bindings, purpose: Purpose = "turn") -> tuple[str, ...]:
+    """What an agent's model for a purpose may be called: as in its spec, by its name, with its provider."""
+    info = bindings.engine_for(purpose).model_info()
+    return (model_for(bindings.spec, purpose), info.name, f"{info.provider}:{info.name}")

@@ -65,24 +65,32 @@ class ModelWorker:
         """
         now = SYSTEM_CLOCK.now
         try:
-            engine = self._agents.engine(command.agent, command.role, command.model)
+            engine = self._agents.engine(command.agent, command.role, command.model, command.purpose)
         except UnknownAgent:
             raise
         except FlyballError as error:
             # There is no such model here: that is what became of the call.
-            return performers.model_failed(error, command.turn, now(), now())
+            return performers.model_failed(error, command.turn, now(), now(), purpose=command.purpose)
         self._busy += 1
         try:
             return await self.stoppable.run(command.loop_id, command.id, self._infer(command, engine))
         except CancelledItself:
-            return performers.model_failed(asyncio.CancelledError(), command.turn, now(), now())
+            error = asyncio.CancelledError()
+            return performers.model_failed(error, command.turn, now(), now(), purpose=command.purpose)
         finally:
             self._busy -= 1
 
     async def _infer(self, command: InferCommand, engine: Engine) -> Answer:
-        if command.loop_id and await self._bus.connection.is_heard(subjects.deltas_subject(command.loop_id)):
+        if await self._is_shown(command):
             return await self._in_pieces(command, engine)
-        return await performers.infer(engine, command.request, command.turn, SYSTEM_CLOCK.now)
+        now = SYSTEM_CLOCK.now
+        return await performers.infer(engine, command.request, command.turn, now, command.purpose)
+
+    async def _is_shown(self, command: InferCommand) -> bool:
+        """Whether somebody listens for the pieces of a call: only those of turns are shown."""
+        if not command.loop_id or command.purpose != "turn":
+            return False
+        return await self._bus.connection.is_heard(subjects.deltas_subject(command.loop_id))
 
     async def _report(self, command: InferCommand, event: Answer, *, ours: bool) -> None:
         await self._bus.publish(

@@ -1,0 +1,183 @@
+"""Settling a turn: its answer is read as the output, put right if it can be, and validated.
+
+The order in which an answer that is not right is put right: broken JSON, members of enumerations, the user's
+own functions (`OutputRepair`); then, by the machine, a model (`ModelRepair`), and last the agent's model is
+asked again. An answer that was cut off is not put right by any of them: nobody knows what is missing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from msgspec import UNSET
+
+from flyball.core.context import RunContext
+from flyball.core.encodable import NotEncodable
+from flyball.core.errors import ConstraintFailure, FlyballError, UserError
+from flyball.core.events import TurnSettled
+from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.candidates import candidates, tool_of
+from flyball.orchestrate.children import Home
+from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.output import Reader
+from flyball.orchestrate.state import State
+from flyball.tool.errors import ModelRetry
+
+BY_MODEL = "model"
+"""The repair that a model made."""
+
+
+def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
+    """Parse the answer as the output type; gives the event and, if accepted, the output itself."""
+    feedback: list[str] = []
+    unread: int | None = None
+    outputs = state.outputs
+    if len(outputs) == 1 and state.answer is None and state.mended is None:  # the usual case: one call has it
+        found: list[tuple[int | None, str]] = [(outputs[0], state.calls[outputs[0]].args_json)]
+    else:
+        found = candidates(state)
+    for index, raw in found:
+        try:
+            value, repairs = reader.read(raw, None if index is None else state.calls[index].name)
+            if repairs:
+                _refuse_if_cut(state)
+            if state.mended is not None:
+                repairs = (BY_MODEL, *repairs)
+        except ModelRetry as retry:
+            unread = _unread(state, len(feedback)) if unread is None else unread
+            feedback.append(str(retry))
+        except ConstraintFailure as failure:
+            return _cannot_settle(state, failure, now, _unread(state, len(feedback))), None
+        except Exception as error:
+            return _cannot_settle(state, as_rule(error, "the output type failed"), now), None
+        else:
+            return TurnSettled(now(), state.turn, True, index, UNSET, (), repairs), value  # noqa: FBT003
+    event = TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback), unread=unread)
+    return event, None
+
+
+async def settle_validated(
+    state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
+) -> tuple[TurnSettled, Any]:
+    """Parse the answer and have the user's functions look at it: they put it right, change it, refuse it."""
+    context = RunContext(deps, run_facts(state, now()), home)
+    feedback: list[str] = []
+    unread: int | None = None
+    for number, (index, raw) in enumerate(candidates(state)):
+        try:
+            try:
+                found = await _read(state, bindings, context, index, raw)
+            except (ModelRetry, ConstraintFailure):
+                unread = _unread(state, number) if unread is None else unread
+                raise
+            value, before, repairs = found
+            if bindings.output.text_function is not None and index is None and value is raw:
+                value = await _made_of_text(bindings.output.text_function, context, raw)
+                before = UNSET
+            value = await _validated(value, bindings, context)
+            after = bindings.output.written(value)
+        except ModelRetry as retry:
+            feedback.append(str(retry))
+        except NotEncodable as error:
+            failure = UserError(f"an output that is validated must be encodable: {error}")
+            return _cannot_settle(state, failure, now), None
+        except ConstraintFailure as failure:
+            return _cannot_settle(state, failure, now, unread), None
+        except Exception as error:
+            return _cannot_settle(state, as_rule(error, "an output validator failed"), now), None
+        else:
+            # A validator may also have changed the value in place, so its content is compared.
+            output = UNSET if after == before else after
+            event = TurnSettled(now(), state.turn, accepted=True, index=index, output=output, repairs=repairs)
+            return event, value
+    event = TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback), unread=unread)
+    return event, None
+
+
+async def _read(
+    state: State, bindings: Bindings, context: RunContext[Any], index: int | None, raw: str
+) -> tuple[Any, Any, tuple[str, ...]]:
+    """The output, the JSON that replay reads as it (UNSET: none), and what was put right.
+
+    Raises:
+        ModelRetry: it cannot be read.
+        ConstraintFailure: it cannot be read, and the model is not asked again.
+    """
+    reader, tool = bindings.output, tool_of(state, index)
+    try:
+        value, repairs = reader.read(raw, tool)
+        if repairs:
+            _refuse_if_cut(state)
+    except (ModelRetry, ConstraintFailure) as failure:
+        value, repairs = await _repaired(state, bindings, context, tool, raw, failure)
+        return value, UNSET, repairs
+    if state.mended is not None:
+        repairs = (BY_MODEL, *repairs)
+    return value, reader.written(value), repairs
+
+
+async def _repaired(  # noqa: PLR0917 - all that a repair is told
+    state: State,
+    bindings: Bindings,
+    context: RunContext[Any],
+    tool: str | None,
+    raw: str,
+    failure: ModelRetry | ConstraintFailure,
+) -> tuple[Any, tuple[str, ...]]:
+    """What the user's functions make of an answer that cannot be read: the first that can, does.
+
+    Raises:
+        ModelRetry | ConstraintFailure: none of them can.
+    """
+    functions = bindings.stages.output_repairs if state.spec.output.repair and not _is_cut(state) else ()
+    for function in functions:
+        try:
+            given = await awaited(function.check(context, raw, failure))
+            if given is not None:
+                return bindings.output.taken(given, tool), (f"function {function.name}",)
+        except (ModelRetry, ValueError, OSError, FlyballError):
+            continue  # it cannot: whoever comes next may
+    raise failure
+
+
+async def _made_of_text(function: Any, context: RunContext[Any], text: str) -> Any:
+    wanted = [
+        one
+        for one in inspect.signature(function).parameters.values()
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty
+    ]
+    return await awaited(function(context, text) if len(wanted) > 1 else function(text))
+
+
+async def _validated(value: Any, bindings: Bindings, context: RunContext[Any]) -> Any:
+    for validator in bindings.validators:
+        changed = await awaited(validator(context, value))
+        if changed is None and value is not None:
+            name = getattr(validator, "__name__", repr(validator))
+            raise UserError(f"the output validator {name!r} returned None: it must return the output")
+        value = changed
+    return value
+
+
+def _unread(state: State, number: int) -> int | None:
+    """The number of a candidate that could not be read, where a model may be asked to put it right."""
+    return None if state.spec.output.repairer is None or _is_cut(state) else number
+
+
+def _is_cut(state: State) -> bool:
+    """Whether the answer was cut off; what a model made of it was not."""
+    reason = state.history[-1].finish_reason if state.mended is None else None
+    return reason is not None and reason.cut_short
+
+
+def _refuse_if_cut(state: State) -> None:
+    """An answer that was cut off is not mended, because what is missing cannot be known."""
+    if _is_cut(state):
+        raise ModelRetry("The answer was cut off before its end. Answer again, and more briefly.")
+
+
+def _cannot_settle(state: State, failure: FlyballError, now: Any, unread: int | None = None) -> TurnSettled:
+    return TurnSettled(now(), state.turn, accepted=False, error=failure.record(), unread=unread)
