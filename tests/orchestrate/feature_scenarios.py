@@ -38,6 +38,7 @@ from flyball import (
 from flyball.core.messages import Image, Message, Role, Text, ToolCall, assistant, user
 from flyball.inference.answers import tool_call as call
 from tests.orchestrate.models import Script
+from tests.orchestrate.run_scenarios import RUNS
 from tests.orchestrate.scenario import Scenario
 
 
@@ -284,4 +285,4 @@ COSTS = (
     ),
 )
 
-FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *COSTS)
+FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *COSTS, *RUNS)

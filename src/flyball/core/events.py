@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
+from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
@@ -68,6 +69,8 @@ class Started(_Event, frozen=True, tag="started"):
     metadata: dict[str, Any] | None = None
     parent_loop_id: str = ""
     depth: int = 0
+    carried: Carried | None = None
+    """What it takes over from a run that it goes on from; that run's history is `history`."""
 
 
 class Forked(_Event, frozen=True, tag="forked"):
@@ -195,6 +198,8 @@ class TurnSettled(_Event, frozen=True, tag="turn_settled"):
 
     Accepted: `index` is the output call that carries it (None: the text), and `output` stands there only if
     a validator changed it. Not accepted: `feedback` goes back to the model. `error`: nothing more to be done.
+    `reflected` is what a reflection had against an output that was valid: the model reads the feedback and
+    tries again, or, if it is accepted all the same, it has tried often enough.
     """
 
     turn: int
@@ -204,6 +209,7 @@ class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     feedback: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     error: SystemError | None = None
+    reflected: str = ""
 
 
 class StageMoved(_Event, frozen=True, tag="stage_moved"):

@@ -41,6 +41,7 @@ class Bindings:
 
     __slots__ = (
         "approval",
+        "asks_about_output",
         "deliveries",
         "deps",
         "editor",
@@ -85,6 +86,8 @@ class Bindings:
         self.deps = deps
         self.editor = editor
         self.stages = stages
+        self.asks_about_output = bool(validators or stages.reflections)
+        """Whether somebody besides the type has a say in whether an output is taken."""
         self.tracker = stages.tracker
         """Who says what a run cost, if anybody does."""
         self.parts = request_parts(spec)

@@ -104,6 +104,8 @@ class AgentConfig(Struct, frozen=True):
             if not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
                 raise UserError(f"a time-out is a number of seconds, more than 0, not {timeout!r}")
             changes["limits"] = replace(limits, timeout=float(timeout))
+        if features := options.get("features"):
+            changes["features"] = as_features((*self.features, *as_features(features)))
         if (names := options.get("tools")) is not None:
             changes["tools"] = _only(self.tools, names)
         return replace(self, **changes) if changes else self
@@ -131,7 +133,9 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         if name in tools:
             raise UserError(f"two tools are called {name!r}: rename one, or prefix a toolset")
         tools[name] = tool
-    if like is not None and _same_output(config, like[0]):
+    stages = stages_of(config.features)
+    reflects = bool(stages.reflections)
+    if like is not None and _same_output(config, like[0]) and bool(like[1].stages.reflections) is reflects:
         output, reader = like[1].spec.output, like[1].output
     else:
         output = output_spec(
@@ -142,6 +146,8 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
             grammar=config.grammar,
             repair=not isinstance(config.output, SchemaOutput) or config.output.repair,
         )
+        if reflects and not output.checked:
+            output = replace(output, checked=True)
         reader = reader_for(config.output, output)
     if output.grammar is not None or output.schema is not None:
         check_can_hold(engine, output)
@@ -152,7 +158,10 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     if output.mode is OutputMode.PROMPTED:
         texts.append(prompted_instructions(output))
     functions = tuple([function for function in config.instructions if not isinstance(function, str)])
-    stages = stages_of(config.features)
+    if stages.ambient:
+        from flyball.tool.ambient import AmbientTool
+
+        tools = {name: AmbientTool(tool) for name, tool in tools.items()}
     specs = {name: tool.spec for name, tool in tools.items()}
     made = LoopSpec(
         agent=config.name,

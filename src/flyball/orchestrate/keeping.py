@@ -135,7 +135,7 @@ class Keeper(Ledger):
         state, now = self.state, self.clock.now
         if state.deadline is not None and state.at not in OVER and now() >= state.deadline:
             return self.take(TimePassed(now()))
-        if state.at == "settle" and not state.paused and not self.bindings.validators:
+        if state.at == "settle" and not state.paused and not self.bindings.asks_about_output:
             return self.take(performers.settle(state, self.bindings.output, now)[0])
         if state.at == "end" and not (state.children or state.spec.editor):
             return self.take(Ended(now(), state.outcome or Outcome.FAILED, state.error))

@@ -309,7 +309,7 @@ def _accepts_settling(state: State, event: TurnSettled) -> bool:
     if event.error is not None:
         return True
     if not event.accepted:
-        return bool(event.feedback)
+        return bool(event.feedback) and not (event.reflected and state.stopping)
     carried_by_call = state.outputs and state.answer is None
     return event.index in state.outputs if carried_by_call else event.index is None
 

@@ -46,6 +46,7 @@ from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.preparing import prepare
+from flyball.orchestrate.reflecting import Reflected, reflection_on
 from flyball.orchestrate.reviewing import review
 from flyball.orchestrate.soundness import sound
 from flyball.orchestrate.state import State
@@ -204,6 +205,7 @@ async def settle_validated(
     """Parse the answer and have the validators look at it, who may change it or ask for another."""
     context = RunContext(deps, run_facts(state, now()), home)
     feedback: list[str] = []
+    reflected: Reflected | None = None
     for index, raw in _candidates(state):
         try:
             value, repairs = bindings.output.read(raw)
@@ -212,6 +214,9 @@ async def settle_validated(
             before = bindings.output.written(value)
             value = await _validated(value, bindings, context)
             after = bindings.output.written(value)
+            if reflections := bindings.stages.reflections:
+                reflected = await reflection_on(value, after, state, reflections, context)
+                after = bindings.output.written(value)
         except ModelRetry as retry:
             feedback.append(str(retry))
         except NotEncodable as error:
@@ -220,9 +225,14 @@ async def settle_validated(
         except Exception as error:
             return _cannot_settle(state, as_rule(error, "an output validator failed"), now), None
         else:
+            against = "" if reflected is None else reflected.feedback
+            if reflected is not None and not reflected.last:
+                again = (reflected.correction,)
+                event = TurnSettled(now(), state.turn, False, None, UNSET, again, repairs, None, against)  # noqa: FBT003
+                return event, None
             # A validator may also have changed the value in place, so its content is compared.
             output = UNSET if after == before else after
-            event = TurnSettled(now(), state.turn, accepted=True, index=index, output=output, repairs=repairs)
+            event = TurnSettled(now(), state.turn, True, index, output, (), repairs, None, against)  # noqa: FBT003
             return event, value
     return TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback)), None
 
@@ -286,7 +296,7 @@ async def perform_own(  # noqa: PLR0917 - all that an effect may need
     if isinstance(effect, Judge):
         return await judge(state, effect.indices, bindings, deps, now, home)
     if isinstance(effect, Settle):
-        if bindings.validators:
+        if bindings.asks_about_output:
             return (await settle_validated(state, bindings, deps, now, home))[0]
         return settle(state, bindings.output, now)[0]
     if isinstance(effect, Deliver):
