@@ -12,6 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from msgspec import UNSET
 
 from flyball.core import effects, events
+from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
 from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
@@ -218,6 +219,16 @@ correlations = st.builds(Correlation, request_id=texts, trace_id=texts, loop_id=
 signals = st.builds(
     Signal, type=st.sampled_from(SignalType), id=texts, by=texts, text=texts, call_id=maybe(names)
 )
+carried = st.builds(
+    Carried,
+    run_id=texts,
+    parent_run_id=texts,
+    step=st.integers(0, 1000),
+    prompt=texts,
+    usage=run_usages,
+    retries=st.integers(0, 3),
+    tool_retries=maybe(st.dictionaries(names, st.integers(0, 3), min_size=1, max_size=2)),
+)
 _turn = st.integers(0, 1000)
 _version = st.just(events.VERSION)
 _several_texts = st.lists(texts, max_size=2).map(tuple)
@@ -237,6 +248,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         metadata=extras,
         parent_loop_id=texts,
         depth=counts,
+        carried=maybe(carried),
     ),
     events.Forked: st.builds(
         events.Forked,
@@ -333,6 +345,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         repairs=_several_texts,
         error=maybe(errors),
         unread=maybe(_turn),
+        reflected=texts,
     ),
     events.StageMoved: st.builds(events.StageMoved, at=moments, stage=st.sampled_from(events.Stage)),
     events.SignalReceived: st.builds(events.SignalReceived, at=moments, signal=signals),

@@ -35,7 +35,7 @@ from flyball.inference.engine import Engine
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.journal import Journal, MemoryJournal
-from flyball.orchestrate.recorded import pending_approvals, send_signal
+from flyball.orchestrate.recorded import pending_approvals, send_signal, snapshot_at
 from flyball.orchestrate.result import RunResult
 from flyball.tool.decorator import tool
 from flyball.tool.errors import ModelRetry
@@ -43,9 +43,11 @@ from flyball.tool.toolset import Toolset
 
 if TYPE_CHECKING:
     from flyball.core.forms.semstreams import ToolCallFilterResult, ToolCallRejection
+    from flyball.core.snapshot import RunSnapshot
     from flyball.observe.cost import CostTracker, estimate_run_cost
     from flyball.observe.pricing import ModelPricing
     from flyball.observe.run_cost import RunCost
+    from flyball.orchestrate.agent_features import AgentFeatures
     from flyball.orchestrate.budget import MaxCost
     from flyball.orchestrate.contracts import (
         ExecutionHints,
@@ -63,9 +65,11 @@ if TYPE_CHECKING:
         TextOutput,
         ToolOutput,
     )
+    from flyball.orchestrate.reflect import ReflectResult, reflect
     from flyball.orchestrate.runtime import Runtime
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
+    from flyball.tool.ambient import AmbientContext, current_context
     from flyball.validate.conditions import (
         And,
         MaxRunDuration,
@@ -89,9 +93,12 @@ if TYPE_CHECKING:
         RedactPII,
         ResponseInterceptor,
     )
+    from flyball.validate.reflection import Reflection
     from flyball.validate.repair import ModelRepair, OutputRepair
 
 _LATER = {
+    "AgentFeatures": "flyball.orchestrate.agent_features",
+    "AmbientContext": "flyball.tool.ambient",
     "And": "flyball.validate.conditions",
     "AuditLog": "flyball.validate.interceptors",
     "ContentFilter": "flyball.validate.guardrails",
@@ -116,10 +123,13 @@ _LATER = {
     "PromptedOutput": "flyball.orchestrate.output_types",
     "Recorded": "flyball.orchestrate.followed",
     "RedactPII": "flyball.validate.interceptors",
+    "ReflectResult": "flyball.orchestrate.reflect",
+    "Reflection": "flyball.validate.reflection",
     "ResponseContains": "flyball.validate.conditions",
     "ResponseInterceptor": "flyball.validate.interceptors",
     "RunCondition": "flyball.validate.conditions",
     "RunCost": "flyball.observe.run_cost",
+    "RunSnapshot": "flyball.core.snapshot",
     "Runtime": "flyball.orchestrate.runtime",
     "SQLiteJournal": "flyball.runtime.sqlite",
     "System": "flyball.orchestrate.system",
@@ -132,11 +142,15 @@ _LATER = {
     "ToolCallRejection": "flyball.core.forms.semstreams",
     "ToolOutput": "flyball.orchestrate.output_types",
     "TurnGuardrail": "flyball.validate.guardrails",
+    "current_context": "flyball.tool.ambient",
     "estimate_run_cost": "flyball.observe.cost",
+    "reflect": "flyball.orchestrate.reflect",
 }
 
 __all__ = [
     "Agent",
+    "AgentFeatures",
+    "AmbientContext",
     "And",
     "Audio",
     "AuditLog",
@@ -176,6 +190,8 @@ __all__ = [
     "PromptedOutput",
     "Recorded",
     "RedactPII",
+    "ReflectResult",
+    "Reflection",
     "Request",
     "ResponseContains",
     "ResponseInterceptor",
@@ -185,6 +201,7 @@ __all__ = [
     "RunContext",
     "RunCost",
     "RunResult",
+    "RunSnapshot",
     "RunUsage",
     "Runtime",
     "SQLiteJournal",
@@ -211,11 +228,14 @@ __all__ = [
     "UsageLimits",
     "UsageQuota",
     "assistant",
+    "current_context",
     "errors",
     "estimate_run_cost",
     "events",
     "pending_approvals",
+    "reflect",
     "send_signal",
+    "snapshot_at",
     "system",
     "tool",
     "user",

@@ -16,6 +16,7 @@ from flyball.core.errors import (
     FailureCategory,
     FlyballError,
     InvalidMessage,
+    ModelHTTPError,
     OrchestrationFailure,
     SystemError,  # noqa: A004 - pagantic's name for it
     ToolExecutionFailed,
@@ -268,3 +269,12 @@ def test_errors_can_be_pickled() -> None:
         {"where": "here"},
         True,
     )
+
+
+def test_an_http_error_tells_its_details_by_name_also_from_a_journal() -> None:
+    error = ModelHTTPError("busy", status_code=429, body="slow down", model="m-1", retry_after=2.5)
+    for one in (error, error.record().exception()):
+        assert isinstance(one, ModelHTTPError)
+        assert (one.status_code, one.body, one.model_name, one.retry_after) == (429, "slow down", "m-1", 2.5)
+    bare = ModelHTTPError("gone")
+    assert (bare.status_code, bare.body, bare.model_name, bare.retry_after) == (0, "", "", None)

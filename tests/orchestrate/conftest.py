@@ -19,7 +19,7 @@ import pytest
 from flyball import Agent
 from flyball.core.errors import FlyballError
 from flyball.core.events import Ended, Event, Outcome, Started, ToolReturned
-from flyball.orchestrate.history import check_history
+from flyball.core.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.result import RunResult

@@ -13,10 +13,10 @@ from types import ModuleType
 from typing import Any
 
 from flyball import Agent, Journal, Runtime, Signal, SignalType, send_signal
+from flyball.core.history import check_history
 from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
 from flyball.inference.scripted import ScriptedEngine
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.recorded import load
 from flyball.orchestrate.result import RunResult
@@ -115,6 +115,7 @@ EXAMPLE_RUNS = (
         "On Tuesday, between 9 and 11.",
     ),
     ExampleRun("outputs", "Oslo?", "place='Oslo' millimetres=4 hours=[8, 9, 10]"),
+    ExampleRun("runs", "When does it leave?", "The train leaves at 9:04 from platform 3."),
     ExampleRun("streaming", "Oslo?", "Snow until noon, then clear skies."),
     ExampleRun(
         "testing_an_agent",

@@ -39,6 +39,7 @@ from flyball.core.messages import Image, Message, Role, Text, ToolCall, assistan
 from flyball.inference.answers import tool_call as call
 from tests.orchestrate.models import Script
 from tests.orchestrate.output_scenarios import OUTPUTS
+from tests.orchestrate.run_scenarios import RUNS
 from tests.orchestrate.scenario import Scenario
 
 
@@ -285,4 +286,4 @@ COSTS = (
     ),
 )
 
-FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *COSTS, *OUTPUTS)
+FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *COSTS, *OUTPUTS, *RUNS)

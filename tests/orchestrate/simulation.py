@@ -13,6 +13,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from flyball.core.carried import Carried
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.edits import edits_between
 from flyball.core.effects import (
@@ -55,6 +56,7 @@ from flyball.core.events import (
     TurnSettled,
     Verdict,
 )
+from flyball.core.history import check_history
 from flyball.core.limits import Limits, UsageLimits
 from flyball.core.messages import (
     FinishReason,
@@ -70,15 +72,16 @@ from flyball.core.messages import (
     user,
 )
 from flyball.core.signals import Signal, SignalType
+from flyball.core.snapshot import RunSnapshot
 from flyball.core.spec import LoopSpec, OutputMode, OutputSpec, RepairSpec
 from flyball.core.tools import Safety, ToolChoice, ToolDefinition, ToolKind, ToolSpec
-from flyball.core.usage import Usage
+from flyball.core.usage import RunUsage, Usage
 from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.candidates import candidates
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.machine import accepts, apply, fold, inference_owed, owed, start
 from flyball.orchestrate.requests import request_for
 from flyball.orchestrate.sending import base
+from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import EDGES, State
 
 T = TypeVar("T")
@@ -173,6 +176,14 @@ _other_arguments = st.none() | st.just("{}")
 _statuses = st.sampled_from([ResultKind.RETURN, ResultKind.RETURN, ResultKind.RETRY])
 _later = st.sampled_from([0.0, 100.0])
 _stages = st.sampled_from(Stage)
+carried = st.none() | st.builds(
+    Carried,
+    step=st.integers(0, 3),
+    usage=st.builds(RunUsage, requests=st.integers(0, 3), input_tokens=st.integers(0, 9)),
+    retries=st.integers(0, 2),
+    tool_retries=st.none() | st.just({"look": 1}),
+)
+_reflected = st.sampled_from(["", "", "too short"])
 _children = st.sampled_from(["loop", "loop-editor", "one", "two"])
 _outcomes = st.sampled_from(Outcome)
 _indices = st.integers(-1, 4)
@@ -223,13 +234,23 @@ class World:
     spec: LoopSpec
     history: tuple[Message, ...] = ()
     depth: int = 0
+    carried: Carried | None = None
     now: float = 1000.0
     journal: list[Event] = field(default_factory=list[Event])
     answered: set[str] = field(default_factory=set[str])
     refused: int = 0
 
     def __post_init__(self) -> None:
-        started = Started(self.now, VERSION, "loop", self.spec, user("hi"), self.history, depth=self.depth)
+        started = Started(
+            self.now,
+            VERSION,
+            "loop",
+            self.spec,
+            user("hi"),
+            self.history,
+            depth=self.depth,
+            carried=self.carried,
+        )
         self.state: State = start(started)
         self.record(started)
         self.check()
@@ -281,12 +302,30 @@ class World:
         if state.at in ("deliver", "end", "done"):
             check_history(state.history)
             assert state.outcome is not None
+        self.check_snapshot()
         assert state.open == sum(result is None for result in state.results)
         # What the calls used is what the run has used: its cost leaves nothing out.
+        began = Usage() if state.carried is None else state.carried.usage
         spent = sum([call.usage for call in state.spent if call.usage is not None], Usage())
-        assert spent.input_tokens == state.usage.input_tokens
-        assert spent.output_tokens == state.usage.output_tokens
+        assert spent.input_tokens + began.input_tokens == state.usage.input_tokens
+        assert spent.output_tokens + began.output_tokens == state.usage.output_tokens
         self.check_the_end()
+
+    def check_snapshot(self) -> None:
+        """A snapshot of any moment can be kept, and gone on from: counts go on, and what is sent is valid."""
+        snapshot = snapshot_of(self.state, self.now)
+        assert RunSnapshot.from_json(snapshot.to_json()) == snapshot
+        check_history(snapshot.messages)
+        begun = Started(
+            self.now, VERSION, "on", LoopSpec(), user("go on"), snapshot.messages, carried=snapshot.carried
+        )
+        went_on = start(begun)
+        assert (went_on.usage, went_on.turn) == (
+            self.state.usage,
+            snapshot.run_step + (went_on.at == "infer"),
+        )
+        check_history(went_on.history, complete=True)
+        assert went_on.tool_retries == self.state.tool_retries
 
     def check_the_end(self) -> None:
         """A cancel goes to every child that is recorded, and an answer to the editor."""
@@ -355,9 +394,12 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
             return TurnSettled(now, effect.turn, accepted=False, error=error)
         if draw(_either):
             index = one_of_these(draw, state.outputs) if state.outputs else None
-            return TurnSettled(now, effect.turn, accepted=True, index=index)
-        unread = one_of_these(draw, [None, *range(len(candidates(state)))])
-        return TurnSettled(now, effect.turn, accepted=False, feedback=("wrong",), unread=unread)
+            return TurnSettled(now, effect.turn, accepted=True, index=index, reflected=draw(_reflected))
+        reflected = "" if state.stopping else draw(_reflected)
+        unread = None if reflected else one_of_these(draw, [None, *range(len(candidates(state)))])
+        return TurnSettled(
+            now, effect.turn, accepted=False, feedback=("wrong",), unread=unread, reflected=reflected
+        )
     if isinstance(effect, Deliver):
         return Delivered(now)
     assert isinstance(effect, End)

@@ -25,12 +25,12 @@ from flyball.core.errors import (
     UserError,
 )
 from flyball.core.events import ToolReturned, TurnPrepared
+from flyball.core.history import check_history
 from flyball.core.messages import Image, Message, ResultKind, Role, Text, ToolCall, ToolResult
 from flyball.core.tools import ToolDefinition
 from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Result
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.machine import fold
 from flyball.testing.clock import FakeClock
 from flyball.testing.split import ROUGH, SplitDriver

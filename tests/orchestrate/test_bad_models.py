@@ -20,6 +20,7 @@ from flyball.core.errors import (
     UnexpectedModelBehavior,
 )
 from flyball.core.events import ModelAnswered, ModelFailed, Outcome
+from flyball.core.history import check_history
 from flyball.core.messages import (
     Audio,
     Document,
@@ -40,7 +41,6 @@ from flyball.core.usage import Usage
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.inference.stream import Finish, PartStart, StreamEvent, TextDelta, ToolCallDelta
-from flyball.orchestrate.history import check_history
 from flyball.testing.split import SplitDriver
 from tests.orchestrate.conftest import Runner
 from tests.orchestrate.models import Saying, Script

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from flyball import Agent
-from flyball.core.errors import EngineError, FlyballError, UserError
+from flyball.core.errors import EngineError, FlyballError, OrchestrationFailure, UserError
+from flyball.core.events import Event, Started
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.journal import MemoryJournal
@@ -72,6 +74,25 @@ async def test_no_more_run_at_once_than_allowed(concurrency: int) -> None:
 
     await Agent(FunctionEngine(answer)).run_batch([str(n) for n in range(10)], concurrency=concurrency)
     assert most == concurrency
+
+
+class FullDisk(MemoryJournal):
+    """A journal of somebody's own, which knows no errors of ours."""
+
+    async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
+        started = events[0]
+        if isinstance(started, Started) and started.prompt is not None and started.prompt.text == "b":
+            raise OSError("no space left")
+        return await super().append(loop_id, events, expected)
+
+
+async def test_what_is_no_error_of_ours_stays_in_its_place_too() -> None:
+    first, second, third = await echo().run_batch(["a", "b", "c"], journal=FullDisk())
+    assert isinstance(first, RunResult)
+    assert isinstance(third, RunResult)
+    assert type(second) is OrchestrationFailure
+    assert str(second) == "the run broke off: OSError: no space left"
+    assert isinstance(second.__cause__, OSError)
 
 
 async def test_no_prompts_no_results() -> None:

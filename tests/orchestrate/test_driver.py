@@ -18,11 +18,11 @@ from flyball.core.errors import (
     LoopTakenOver,
 )
 from flyball.core.events import VERSION, Event, Outcome, Resumed, SignalReceived, Stage, ToolReturned
+from flyball.core.history import check_history
 from flyball.core.ids import new_id
 from flyball.core.messages import ResultKind, Role, Text, user
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.recorded import send_signal

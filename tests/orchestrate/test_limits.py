@@ -20,12 +20,12 @@ from flyball.core.errors import (
     UserError,
 )
 from flyball.core.events import Outcome, TimePassed
+from flyball.core.history import check_history
 from flyball.core.messages import Message, ResultKind, Text, ToolCall
 from flyball.core.usage import Usage
 from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Request
-from flyball.orchestrate.history import check_history
 from flyball.testing.clock import FakeClock
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import Hanging, Script

@@ -48,6 +48,7 @@ from flyball.orchestrate.machine import accepts, apply, fold, owed
 from tests.orchestrate.simulation import (
     World,
     call_ids,
+    carried,
     from_outside,
     is_work,
     one_in,
@@ -65,7 +66,7 @@ _depths = st.sampled_from([0, 0, 0, 1, 9])
 @st.composite
 def worlds(draw: st.DrawFn, steps: int = STEPS) -> World:
     """A world after some steps, each of which was looked at."""
-    world = World(draw(specs), depth=draw(_depths))
+    world = World(draw(specs), depth=draw(_depths), carried=draw(carried))
     for _ in range(steps):
         if world.over:
             break

@@ -33,12 +33,12 @@ from flyball.core.events import (
     Started,
     ToolReturned,
 )
+from flyball.core.history import check_history
 from flyball.core.ids import new_id
 from flyball.core.messages import ResultKind, Retry, assistant, system, user
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import normal_form

@@ -14,13 +14,13 @@ from flyball import Agent, Limits, RunContext, tool
 from flyball.core.effects import Wait
 from flyball.core.errors import Cancellation, CancelledSignal, LoopNotFound, UserError
 from flyball.core.events import Outcome, SignalReceived
+from flyball.core.history import check_history
 from flyball.core.messages import ResultKind, Text, user
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Request
 from flyball.inference.stream import StreamEvent
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import owed
 from flyball.orchestrate.recorded import send_signal

@@ -18,12 +18,12 @@ from flyball.core.errors import (
     LoopMismatch,
 )
 from flyball.core.events import ToolReturned
+from flyball.core.history import check_history
 from flyball.core.messages import ResultKind
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.config import bind
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.projections import normal_form
 from flyball.testing.clock import FakeClock
 from flyball.testing.split import CALM, ROUGH, Chaos, SplitDriver

@@ -14,7 +14,7 @@ from flyball import Agent, tool
 from flyball.core.errors import AgentRunClosed, EngineError, FlyballError, StreamRestarted, UserError
 from flyball.core.events import ModelFailed
 from flyball.core.ids import new_id
-from flyball.core.messages import Message, Part, Role, Text, Thinking, ToolCall, user
+from flyball.core.messages import FinishReason, Message, Part, Role, Text, Thinking, ToolCall, assistant, user
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
@@ -354,3 +354,44 @@ async def test_other_text_than_was_read_is_the_readers_to_know_and_no_failure_of
         assert not stream.done
         assert [piece async for piece in stream.text()] == ["four"]
         assert kinds_of(await stream.result.events()) == ["Started", "ModelAnswered", "Ended"]
+
+
+async def test_the_answer_so_far(where: Where) -> None:
+    agent = Agent(Script(call("add", {"x": 1, "y": 2}), "It is three.", chunk=4), tools=[add])
+    async with where.stream(agent, "1 + 2?", messages=[user("hi"), assistant("hello")]) as stream:
+        assert stream.response is None
+        assert [message.text for message in stream.messages] == ["hi", "hello", "1 + 2?"]
+        read = ""
+        async for piece in stream.text():
+            read += piece
+            assert stream.response is not None
+            assert stream.response.text.startswith(read)
+            assert where.split or stream.response.text == read  # elsewhere nobody waits for the reader
+        assert stream.response is not None
+        assert stream.response.text == "It is three."
+        assert stream.response.finish_reason is FinishReason.STOP
+    assert (await stream.get_result()).output == "It is three."
+
+
+async def test_reading_to_the_end_gives_the_result(where: Where) -> None:
+    async with where.stream(Agent(Script("Rain, then sun.")), "Today?") as stream:
+        result = await stream.get_result()
+    assert (result.output, result.usage.requests) == ("Rain, then sun.", 1)
+
+
+@pytest.mark.parametrize("delta", [True, False])
+async def test_pieces_gathered_for_a_while(orderly: Where, delta: bool) -> None:
+    model = Script("Rain, then sun.", chunk=3)
+    async with orderly.stream(Agent(model), "Today?") as stream:
+        assert [text async for text in stream.text(delta=delta, debounce=3600)] == ["Rain, then sun."]
+    assert stream.result.output == "Rain, then sun."
+
+
+async def test_a_debounced_reading_that_is_left_can_be_begun_anew(journal: Journal) -> None:
+    agent = Agent(Script("Rain, then sun.", chunk=3))
+    async with agent.run_stream("Today?", journal=journal) as stream:
+        async for text in stream.text(debounce=0):
+            assert text == "Rai"
+            break
+        assert "".join([text async for text in stream.text()]) == "Rain, then sun."
+    assert stream.result.output == "Rain, then sun."

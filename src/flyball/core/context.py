@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from msgspec import Struct
 from typing_extensions import TypeVar
 
+from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.errors import DepsError, UserError
 from flyball.core.messages import Message
 from flyball.core.usage import CallUsage, RunUsage
+
+if TYPE_CHECKING:
+    from flyball.core.snapshot import RunSnapshot
 
 DepsT = TypeVar("DepsT", default=Any, contravariant=False)
 T = TypeVar("T")
@@ -20,8 +24,9 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     """What a RunContext tells, as data that can travel to another process.
 
     `idempotency_key` is the same each time the same call is run, also in another process after a crash.
-    `history` is there only where it was asked for. `at` is the time at which a function is called by the loop
-    itself, and `spent` what each model call used; tools are not told.
+    `history` is there only where it was asked for, and so is `carried`, what a snapshot has besides. `at` is
+    the time at which a function is called by the loop itself, and `spent` what each model call used; tools
+    are not told.
     """
 
     loop_id: str
@@ -42,6 +47,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     depth: int = 0
     max_depth: int | None = None
     at: float = 0.0
+    carried: Carried | None = None
     spent: tuple[CallUsage, ...] = ()
 
 
@@ -105,6 +111,23 @@ class RunContext(Generic[DepsT]):
                 f"the tool {self.facts.tool_name!r} reads ctx.messages: declare it with @tool(history=True)"
             )
         return self.facts.history
+
+    def snapshot(self) -> RunSnapshot:
+        """The run as it stands, to be kept and gone on from by `agent.run(prompt, snapshot=...)`.
+
+        An answer whose calls are not answered yet, such as the one that asked for this tool, is not in it.
+        Where tools are not told the time, `timestamp` is None.
+
+        Raises:
+            UserError: in a tool that did not say `history=True`; its calls travel without the history.
+        """
+        from flyball.core.snapshot import taken
+
+        facts = self.facts
+        carried = facts.carried or Carried(
+            facts.loop_id, facts.parent_loop_id, max(facts.turn - 1, 0), facts.prompt, facts.usage
+        )
+        return taken(self.messages, carried, started_at=facts.started_at, at=facts.at or None)
 
     @property
     def usage(self) -> RunUsage:

@@ -211,6 +211,26 @@ class EngineError(InferenceFailure):
 class ModelHTTPError(EngineError):
     """A provider answered with an HTTP error: details `status_code`, `body`, `model`, `retry_after`."""
 
+    @property
+    def status_code(self) -> int:
+        """The status; 0 where it is not known."""
+        return self.details.get("status_code") or 0
+
+    @property
+    def body(self) -> str:
+        """What the provider said."""
+        return self.details.get("body") or ""
+
+    @property
+    def model_name(self) -> str:
+        """The model that was asked."""
+        return self.details.get("model") or ""
+
+    @property
+    def retry_after(self) -> float | None:
+        """In how many seconds the provider wants to be asked again, if it said so."""
+        return self.details.get("retry_after")
+
 
 class ModelUnavailable(InferenceFailure):
     """The model is not loaded, or does not exist there."""

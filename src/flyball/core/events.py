@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
+from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
@@ -72,6 +73,8 @@ class Started(_Event, frozen=True, tag="started"):
     metadata: dict[str, Any] | None = None
     parent_loop_id: str = ""
     depth: int = 0
+    carried: Carried | None = None
+    """What it takes over from a run that it goes on from; that run's history is `history`."""
 
 
 class Forked(_Event, frozen=True, tag="forked"):
@@ -205,7 +208,8 @@ class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     Accepted: `index` is the output call that carries it (None: the text), and `output` stands there only if
     code of the user's made or changed it. Not accepted: `feedback` goes back to the model. `error`: nothing
     more to be done. `unread` is the number of the first candidate that could not be read at all, where a
-    model may be asked to put that right.
+    model may be asked to put that right. `reflected` is what a reflection had against an output that was
+    valid: the model reads the feedback and tries again; if it is accepted all the same, it has tried enough.
     """
 
     turn: int
@@ -216,6 +220,7 @@ class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     repairs: tuple[str, ...] = ()
     error: SystemError | None = None
     unread: int | None = None
+    reflected: str = ""
 
 
 class StageMoved(_Event, frozen=True, tag="stage_moved"):

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 from msgspec.structs import replace
 from typing_extensions import Unpack
@@ -18,9 +18,10 @@ from typing_extensions import Unpack
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT
 from flyball.core.encodable import NotEncodable, clean_text, to_json
-from flyball.core.errors import FlyballError, UserError
+from flyball.core.errors import FlyballError, OrchestrationFailure, UserError
 from flyball.core.events import VERSION, Started
 from flyball.core.feature import Feature
+from flyball.core.history import check_history
 from flyball.core.ids import new_id
 from flyball.core.limits import Limits
 from flyball.core.messages import Content, Message, Role, Text, user
@@ -45,7 +46,6 @@ from flyball.orchestrate.edited import edited, edited_elsewhere, replayed_editor
 from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.features import stages_of
 from flyball.orchestrate.followed import FollowedLoop
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.lineage import at_home, under
 from flyball.orchestrate.machine import start
@@ -56,6 +56,11 @@ from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runs import AgentRun, Loop, StreamedRun, result_from, result_of
+from flyball.orchestrate.snapshot import carried_by
+from flyball.tool.result import describe
+
+if TYPE_CHECKING:
+    from flyball.orchestrate.agent_features import AgentFeatures
 
 F = TypeVar("F", bound=Callable[..., Any])
 OtherT = TypeVar("OtherT")
@@ -293,6 +298,9 @@ class Agent(Generic[DepsT, OutputT]):
     ) -> list[RunResult[OutputT] | FlyballError]:
         """Run many prompts at once; results in their order, a failed one as its error.
 
+        One that breaks off for a reason outside the taxonomy, such as a journal of one's own that raises
+        OSError, is an OrchestrationFailure in its place, with that as its cause: the others go on.
+
         Raises:
             UserError: with a `loop_id`: each prompt is a loop of its own.
         """
@@ -308,6 +316,10 @@ class Agent(Generic[DepsT, OutputT]):
                     return await self.run(prompt, **options)
                 except FlyballError as error:
                     return error
+                except Exception as error:
+                    failure = OrchestrationFailure(f"the run broke off: {describe(error)}")
+                    failure.__cause__ = error
+                    return failure
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(prompt)) for prompt in prompts]
@@ -447,6 +459,13 @@ class Agent(Generic[DepsT, OutputT]):
         """The policy that its loops record."""
         return self._bound({}).spec
 
+    def features(self) -> AgentFeatures:
+        """What this agent makes use of, in numbers: for who must refuse what it cannot support."""
+        from flyball.orchestrate.agent_features import features_of
+
+        changes = _without_deps(_overrides.get({}).get(self, {}))
+        return features_of(self.config.changed(**changes) if changes else self.config)
+
     def bindings(self) -> Bindings:
         """The code behind this agent's spec: what a worker needs to carry its loops on."""
         return self._bound({})
@@ -561,7 +580,7 @@ def check_question(started: Started) -> None:
 
 
 def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -> Started:
-    history: tuple[Message, ...] = tuple(options.get("messages") or ())
+    history, carried = carried_by(options)
     if history:
         check_history(history)
         for message in history:
@@ -591,7 +610,8 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
         raise UserError(f"correlation= takes a Correlation, not {correlation!r}")
     recordable(correlation, "correlation")
     given = cast("dict[str, Any] | None", metadata)
-    started = Started(now, VERSION, loop_id or new_id(), spec, prompt, history, correlation, given)
+    identifier = loop_id or new_id()
+    started = Started(now, VERSION, identifier, spec, prompt, history, correlation, given, carried=carried)
     return under(options["parent"], started, options) if "parent" in options else started
 
 

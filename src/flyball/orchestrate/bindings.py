@@ -96,7 +96,7 @@ class Bindings:
         self.tracker = stages.tracker
         """Who says what a run cost, if anybody does."""
         self.parts = request_parts(spec)
-        self.ruled = bool(validators or stages.output_repairs or output.text_function)
+        self.ruled = bool(validators or stages.output_repairs or stages.reflections or output.text_function)
         """Whether code of the user's has a say about an output."""
         self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
         """Whether a run may come to wait for somebody: its own calls, or its editor's."""

@@ -105,6 +105,8 @@ class AgentConfig(Struct, frozen=True):
             if not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
                 raise UserError(f"a time-out is a number of seconds, more than 0, not {timeout!r}")
             changes["limits"] = replace(limits, timeout=float(timeout))
+        if features := options.get("features"):
+            changes["features"] = as_features((*self.features, *as_features(features)))
         if (names := options.get("tools")) is not None:
             changes["tools"] = _only(self.tools, names)
         return replace(self, **changes) if changes else self
@@ -133,7 +135,8 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         if name in tools:
             raise UserError(f"two tools are called {name!r}: rename one, or prefix a toolset")
         tools[name] = tool
-    if like is not None and _same_output(config, like[0]):
+    reflects = bool(stages.reflections)
+    if like is not None and _same_output(config, like[0]) and bool(like[1].stages.reflections) is reflects:
         output, reader, engines = like[1].spec.output, like[1].output, like[1].engines
     else:
         default_mode = profile_for(engine).default_output_mode
@@ -144,6 +147,8 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
             validated=bool(config.validators),
             grammar=config.grammar,
         )
+        if reflects and not output.checked:
+            output = replace(output, checked=True)
         reader = reader_for(config.output, output)
         output, engines = with_repairs(output, stages, engine)
     if output.grammar is not None or output.schema is not None:
@@ -155,6 +160,10 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     if output.mode is OutputMode.PROMPTED:
         texts.append(prompted_instructions(output))
     functions = tuple([function for function in config.instructions if not isinstance(function, str)])
+    if stages.ambient:
+        from flyball.tool.ambient import AmbientTool
+
+        tools = {name: AmbientTool(tool) for name, tool in tools.items()}
     specs = {name: tool.spec for name, tool in tools.items()}
     made = LoopSpec(
         agent=config.name,

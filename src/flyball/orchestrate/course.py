@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from flyball.core.carried import Carried
 from flyball.core.errors import CancelledSignal, CancelledTimeout
 from flyball.core.events import (
     Admitted,
@@ -34,7 +35,7 @@ from flyball.orchestrate.moves import (
     replace_prompt,
     say,
 )
-from flyball.orchestrate.state import State
+from flyball.orchestrate.state import State, turns_before
 from flyball.orchestrate.turn import pause, results_came
 
 _SYSTEM, _USER = Role.SYSTEM, Role.USER
@@ -65,6 +66,8 @@ def started(event: Started) -> State:
         event.depth,
         tool_choice=spec.tool_choice,
     )
+    if event.carried is not None:
+        _take_over(state, event.carried)
     if history:
         state.ids = {part.id for message in history for part in message.parts if type(part) is ToolCall}
     if spec.instructions:
@@ -84,6 +87,15 @@ def started(event: Started) -> State:
     else:
         next_turn(state)
     return state
+
+
+def _take_over(state: State, carried: Carried) -> None:
+    """Count on from where a run before this one had come to."""
+    state.carried = carried
+    state.turn = carried.step
+    state.usage = carried.usage
+    state.retries = carried.retries
+    state.tool_retries = dict(carried.tool_retries or {})
 
 
 def admitted(state: State, event: Admitted) -> None:
@@ -216,9 +228,12 @@ def forked(state: State, event: Forked) -> None:
     state.epoch, state.attempt = 0, 1
     state.parent_loop_id, state.depth, state.children = "", 0, ()  # a fork stands by itself
     state.started_at = event.at
+    reflections = 0 if over else state.reflections  # those of the turns that it shares, on the same question
     _begin_anew(state, event.at)
+    state.reflections = reflections
     instruct(state, (event.spec.instructions,) if event.spec.instructions else ())
-    at_the_beginning = state.turn == 0 or (state.turn == 1 and not over)
+    turns = state.turn - turns_before(state)
+    at_the_beginning = turns == 0 or (turns == 1 and not over)
     prompt = event.prompt or (state.asked if at_the_beginning else None)
     if prompt is not None:
         if at_the_beginning:
@@ -243,6 +258,7 @@ def _begin_anew(state: State, at: float) -> None:
     state.output = UNSET
     state.iterations = state.retries = 0
     state.tool_retries = {}
+    state.reflections, state.objection = 0, ""
     state.recent = state.rounds = ()
     state.pausing = state.paused = False
     state.finishing = ()

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, TypeVar
 
 from flyball.core.events import Stage
+from flyball.core.messages import Message
 from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.driver import Drive
@@ -13,7 +14,7 @@ from flyball.orchestrate.edited import edited, has_edited
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import Step, begun_at, result_of, step_of
-from flyball.orchestrate.state import State
+from flyball.orchestrate.state import State, turns_before
 from flyball.orchestrate.streaming import stream
 
 PieceT = TypeVar("PieceT")
@@ -51,10 +52,14 @@ class DrivenLoop:
         """The result of a loop that is over."""
         return self._edited or result_of(self.drive)
 
+    def response(self) -> Message | None:
+        """What has come of the answer that is being read, or was last."""
+        return None if self.drive.answering is None else self.drive.answering.message()
+
     async def step(self) -> Step | None:
         """Drive one turn. None when the run is over."""
         drive = self.drive
-        while drive.state.turn == 0 and not drive.done:
+        while drive.state.turn == turns_before(drive.state) and not drive.done:
             drive.enter()
             await drive.advance()
         if drive.done:

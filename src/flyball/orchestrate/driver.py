@@ -50,6 +50,7 @@ from flyball.core.events import (
 )
 from flyball.core.signals import Signal
 from flyball.core.spec import LoopSpec
+from flyball.inference.stream import Assembler
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import (
@@ -86,6 +87,8 @@ class Drive(Ledger):
     _follower: asyncio.Handle | asyncio.Task[None] | None = None
     _timer: Timer | None = None
     _wake: asyncio.Future[None] | None = None
+    answering: Assembler | None = None
+    """Joins the answer that is being streamed, or was last."""
     editor: Drive | None = None
     """The editor's loop, once this one has begun it."""
     effect: Effect | None = None
@@ -556,7 +559,13 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
     for event in events:
         if isinstance(event, Forked):
             prompt, spec = event.prompt or prompt, event.spec
-    recorded = {"prompt": prompt, "history": first.history, "spec": spec, "metadata": first.metadata}
+    recorded = {
+        "prompt": prompt,
+        "history": first.history,
+        "spec": spec,
+        "metadata": first.metadata,
+        "carried": first.carried,
+    }
     differs = [name for name, value in recorded.items() if value != getattr(wanted, name)]
     if differs:
         raise LoopMismatch(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flyball.core.context import RunFacts
 from flyball.core.effects import Execute
+from flyball.orchestrate.snapshot import carried_of
 from flyball.orchestrate.state import State
 
 
@@ -14,17 +15,18 @@ def run_facts(state: State, at: float = 0.0) -> RunFacts:
         state.turn,
         state.attempt,
         state.started_at,
-        state.prompt.text if state.prompt is not None else "",
+        asked(state),
         state.usage,
         retry=state.retries,
         max_retries=state.spec.retries,
-        parent_loop_id=state.parent_loop_id,
+        parent_loop_id=parent_of(state),
         metadata=state.metadata,
         correlation=state.correlation,
         history=tuple(state.history),
         depth=state.depth,
         max_depth=state.spec.limits.max_depth,
         at=at,
+        carried=carried_of(state),
         spent=tuple(state.spent),
     )
 
@@ -38,17 +40,32 @@ def call_facts(state: State, effect: Execute) -> RunFacts:
         state.turn,
         state.attempt,
         state.started_at,
-        state.prompt.text if state.prompt is not None else "",
+        asked(state),
         state.usage,
         call.name,
         call.id,
         effect.id,
         state.tool_retries.get(call.name, 0),
         state.spec.retries if tool.retries is None else tool.retries,
-        state.parent_loop_id,
+        parent_of(state),
         state.metadata,
         state.correlation,
         tuple(state.history) if tool.wants_history else None,
         state.depth,
         state.spec.limits.max_depth,
+        carried=carried_of(state) if tool.wants_history else None,
     )
+
+
+def asked(state: State) -> str:
+    """The text of the prompt: this loop's, or that of the run which it goes on from."""
+    if state.prompt is not None:
+        return state.prompt.text
+    return "" if state.carried is None else state.carried.prompt
+
+
+def parent_of(state: State) -> str:
+    """The run that this one was begun from, or that one was which it goes on from."""
+    if state.parent_loop_id or state.carried is None:
+        return state.parent_loop_id
+    return state.carried.parent_run_id

@@ -13,9 +13,11 @@ from flyball.core.feature import Feature
 
 if TYPE_CHECKING:
     from flyball.observe.cost import CostTracker
+    from flyball.tool.ambient import AmbientContext
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+    from flyball.validate.reflection import Reflection
     from flyball.validate.repair import ModelRepair, OutputRepair
 
 
@@ -27,6 +29,8 @@ class Stages(Struct, frozen=True):
     message_interceptors: tuple[MessageInterceptor, ...] = ()
     response_interceptors: tuple[ResponseInterceptor, ...] = ()
     conditions: tuple[RunCondition, ...] = ()
+    reflections: tuple[Reflection, ...] = ()
+    ambient: tuple[AmbientContext, ...] = ()
     trackers: tuple[CostTracker, ...] = ()
     output_repairs: tuple[OutputRepair, ...] = ()
     model_repairs: tuple[ModelRepair, ...] = ()
@@ -62,9 +66,11 @@ class Stages(Struct, frozen=True):
 def _kinds() -> dict[str, type[Feature]]:
     """The kind of feature that has its say at each place. Only who has features needs them."""
     from flyball.observe.cost import CostTracker
+    from flyball.tool.ambient import AmbientContext
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
+    from flyball.validate.reflection import Reflection
     from flyball.validate.repair import ModelRepair, OutputRepair
 
     return {
@@ -73,20 +79,26 @@ def _kinds() -> dict[str, type[Feature]]:
         "message_interceptors": MessageInterceptor,
         "response_interceptors": ResponseInterceptor,
         "conditions": RunCondition,
+        "reflections": Reflection,
+        "ambient": AmbientContext,
         "trackers": CostTracker,
         "output_repairs": OutputRepair,
         "model_repairs": ModelRepair,
     }
 
 
-_WITHOUT_A_SAY: frozenset[str] = frozenset({"trackers"})
+_WITHOUT_A_SAY: frozenset[str] = frozenset({"ambient", "trackers"})
 """Places whose features decide nothing about the loop: a loop goes on as well without them."""
 
 NO_STAGES = Stages()
 
 
 def stages_of(features: Iterable[Feature]) -> Stages:
-    """Features, sorted; one that is of several kinds stands in several places."""
+    """Features, sorted; one that is of several kinds stands in several places.
+
+    Raises:
+        UserError: there is more than one reflection.
+    """
     given = tuple(features)
     if not given:
         return NO_STAGES
@@ -94,7 +106,11 @@ def stages_of(features: Iterable[Feature]) -> Stages:
         place: tuple([feature for feature in given if isinstance(feature, kind)])
         for place, kind in _kinds().items()
     }
-    return Stages(**sorted_out)
+    stages = Stages(**sorted_out)
+    if len(stages.reflections) > 1:  # they would count each other's turns
+        names = ", ".join([reflection.name for reflection in stages.reflections])
+        raise UserError(f"an agent has one reflection at most, not {names}: make one of them")
+    return stages
 
 
 def as_features(given: Any) -> tuple[Feature, ...]:

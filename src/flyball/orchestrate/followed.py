@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from flyball.core.effects import Infer
 from flyball.core.errors import JournalCorrupt, UserError
 from flyball.core.events import Event, ModelAnswered, ModelFailed, Stage
+from flyball.core.messages import Message, Role
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.text import text_pieces
@@ -28,6 +29,7 @@ from flyball.orchestrate.output import Reader
 from flyball.orchestrate.pieces import Pieces
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import Step, begun_at, result_from, step_of
+from flyball.orchestrate.state import turns_before
 from flyball.orchestrate.streaming import is_running
 
 
@@ -174,10 +176,21 @@ class FollowedLoop(Followed):
         result = result_from(self.state, bindings.output, journal, bindings.tracker)
         return result if self._editor is None else replace(result, editor=self._editor)
 
+    def response(self) -> Message | None:
+        """What has been shown of the answer that is being read, or was last."""
+        effect, pieces = self._open
+        if not effect:
+            return None
+        if effect != self._inference():  # it is recorded, with all that is known of it
+            for message in reversed(self.state.history):
+                if message.role is Role.ASSISTANT:
+                    return message
+        return pieces.message()
+
     async def step(self) -> Step | None:
         """The next turn, once it is recorded. None when the run is over."""
         state = self.state
-        while state.turn == 0 and not self.done:
+        while state.turn == turns_before(state) and not self.done:
             await self._next()
         if self.done:
             return None

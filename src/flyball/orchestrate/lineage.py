@@ -59,7 +59,8 @@ def under(parent: RunContext[Any], started: Started, options: Mapping[str, Any])
     )
     if options.get("loop_id") is not None:
         return child
-    said = msgspec.json.encode((spec, child.prompt, child.history, metadata), order="sorted")
+    carried = () if child.carried is None else (child.carried,)
+    said = msgspec.json.encode((spec, child.prompt, child.history, metadata, *carried), order="sorted")
     content = sha256(said).hexdigest()
     where = facts.idempotency_key or f"{facts.loop_id}/{facts.attempt}/{facts.turn}"
     name = sha256(f"{where}/{content}/{parent.number(content)}".encode()).hexdigest()

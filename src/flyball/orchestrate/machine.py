@@ -334,7 +334,7 @@ def _accepts_settling(state: State, event: TurnSettled) -> bool:
     if event.error is not None:
         return True
     if not event.accepted:
-        return bool(event.feedback)
+        return bool(event.feedback) and not (event.reflected and state.stopping)
     return event.index in state.outputs if carried_by_call else event.index is None
 
 

@@ -9,9 +9,11 @@ from flyball.core.clock import Clock
 from flyball.core.context import DepsT, RunContext
 from flyball.core.correlation import Correlation
 from flyball.core.errors import UserError
+from flyball.core.feature import Feature
 from flyball.core.limits import Limits, UsageLimits
 from flyball.core.messages import Message
 from flyball.core.settings import ModelSettings
+from flyball.core.snapshot import RunSnapshot
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
 from flyball.orchestrate.elsewhere import Driver
@@ -25,6 +27,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """What the run's tools, prompt functions and validators get as `ctx.deps`."""
     messages: Sequence[Message]
     """The conversation so far, such as an earlier result's `messages`."""
+    snapshot: RunSnapshot
+    """A run to go on from: its messages, and what it had used and counted. In the place of `messages`."""
     model: str | Engine
     """Another model than the agent's."""
     settings: ModelSettings
@@ -39,6 +43,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """In the place of the agent's choice."""
     tools: Sequence[str]
     """The names of the tools that this run may use; without it, all of the agent's."""
+    features: Sequence[Feature]
+    """More features, for this run, after the agent's own."""
     metadata: dict[str, Any]
     """Domain context, handed to every tool call. Must be JSON."""
     correlation: Correlation
@@ -75,7 +81,16 @@ def check_options(options: Mapping[str, Any]) -> None:
     runtime = options.get("runtime")
     if runtime is not None and not isinstance(runtime, Driver):
         raise UserError(f"runtime= takes a runtime, such as LocalRuntime(journal), not {runtime!r}")
-    for name, kind in (("limits", Limits), ("usage_limits", UsageLimits), ("settings", ModelSettings)):
+    for name, kind in _KINDS.items():
         value = options.get(name)
         if value is not None and not isinstance(value, kind):
             raise UserError(f"{name}= takes {kind.__name__}(...), not {value!r}")
+
+
+_KINDS: dict[str, type[Any]] = {
+    "limits": Limits,
+    "usage_limits": UsageLimits,
+    "settings": ModelSettings,
+    "snapshot": RunSnapshot,
+}
+"""The options that take an object of one kind."""

@@ -74,6 +74,13 @@ class Pieces:
         )
         return tuple(self._shown[began:])
 
+    def message(self) -> Message:
+        """What is shown, joined."""
+        assembler = Assembler()
+        for event in self.shown:
+            assembler.feed(event)
+        return assembler.message()
+
     def take(self, delta: Delta) -> list[StreamEvent]:
         """What can be shown now that this has come: often one piece, often none."""
         call = self._calls.setdefault(delta.call, _Call())

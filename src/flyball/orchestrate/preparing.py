@@ -14,6 +14,7 @@ from flyball.core.context import RunContext
 from flyball.core.edits import edits_between
 from flyball.core.errors import FlyballError, InvalidMessage, RequestDropped, UserError
 from flyball.core.events import TurnPrepared
+from flyball.core.history import check_history
 from flyball.core.messages import Message
 from flyball.orchestrate.admitting import refusal
 from flyball.orchestrate.awaiting import awaited
@@ -21,7 +22,6 @@ from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.failing import as_rule
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import State

@@ -8,6 +8,7 @@ from flyball.core.events import VERSION, Event, Forked, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Message, Role, ToolCall
 from flyball.core.signals import Signal, SignalType
+from flyball.core.snapshot import RunSnapshot
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import call_to_run
@@ -15,7 +16,8 @@ from flyball.orchestrate.course import OVER
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import apply, fold, start, take
 from flyball.orchestrate.signalling import as_signal, signal_event, stage_if_taken
-from flyball.orchestrate.state import State
+from flyball.orchestrate.snapshot import snapshot_of
+from flyball.orchestrate.state import State, turns_before
 
 
 async def load(journal: Journal, loop_id: str) -> tuple[list[Event], State]:
@@ -100,6 +102,26 @@ async def pending_approvals(journal: Journal, loop_id: str) -> tuple[ToolCall, .
     return tuple([call_to_run(state, index) for index in state.awaiting])
 
 
+async def snapshot_at(journal: Journal, loop_id: str, turn: int | None = None) -> RunSnapshot:
+    """A recorded loop as it stood after a turn; without one, as it stands now.
+
+    Its `timestamp` is when that was. Another run goes on from it by `snapshot=`; the loop is not touched.
+
+    Raises:
+        LoopNotFound: the journal holds no such loop.
+        UserError: the loop has no such turn, or has not finished it.
+    """
+    events, state = await load(journal, loop_id)
+    if turn is not None:
+        prefix, reached = _prefix(events, turn)
+        if prefix is None:
+            raise UserError(
+                f"loop {loop_id!r} has {state.turn} turns: there is no snapshot after turn {turn}"
+            )
+        events, state = prefix, reached
+    return snapshot_of(state, events[-1].at)
+
+
 async def fork(
     journal: Journal,
     loop_id: str,
@@ -134,8 +156,9 @@ async def fork(
 
 
 def _prefix(events: list[Event], turn: int) -> tuple[list[Event] | None, State]:
-    """The events up to the point where turn `turn` is complete, and the state there."""
+    """The events up to the point where turn `turn` is complete (0: none of its own), and the state there."""
     state = start(events[0])  # pyright: ignore[reportArgumentType]
+    turn = turn or turns_before(state)
     for length, event in enumerate([*events[1:], None], start=1):
         begins = state.turn == turn + 1 and state.at in ("prepare", "infer")
         if begins or (state.turn == turn and state.at in OVER):

@@ -116,8 +116,9 @@ def _refused(events: Sequence[Event]) -> tuple[str, ...] | None:
     """What was wrong with the last answer, if it was looked at and refused; None if that was not the end."""
     for event in reversed(events):
         if isinstance(event, TurnSettled):
-            error = event.error
-            return None if event.accepted else event.feedback or (() if error is None else (error.message,))
+            if event.accepted or event.reflected:
+                return None
+            return event.feedback or (() if event.error is None else (event.error.message,))
         if isinstance(event, ModelAnswered | ModelFailed) and event.purpose == "turn":
             break
     return None
@@ -158,7 +159,7 @@ def _validation(events: Sequence[Event]) -> ValidationResult | None:
     if not settled:
         return None
     repairs = [repair for event in settled for repair in event.repairs]
-    passed = len([event for event in settled if event.accepted])
+    passed = len([event for event in settled if event.accepted or event.reflected])
     return ValidationResult(
         passed=passed,
         failed=len(settled) - passed,

@@ -10,8 +10,11 @@ from typing_extensions import TypeVar
 from flyball.core.errors import FlyballError
 from flyball.core.events import Event, Outcome
 from flyball.core.messages import Message
+from flyball.core.snapshot import RunSnapshot
 from flyball.core.usage import RunUsage
+from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State
 
 if TYPE_CHECKING:
@@ -78,6 +81,10 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
     def text(self) -> str:
         """The answer as the model gave it: its text, or the JSON of the output."""
         return self.state.answer or ""
+
+    def snapshot(self) -> RunSnapshot:
+        """The run as data that can be kept, sent, branched, and gone on from by `snapshot=`."""
+        return snapshot_of(self.state, SYSTEM_CLOCK.now())
 
     async def events(self) -> list[Event]:
         """The journal: all that happened, in order."""

@@ -12,15 +12,18 @@ from flyball.core.errors import AgentRunClosed
 from flyball.core.events import Outcome, Stage
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal, SignalType
+from flyball.core.snapshot import RunSnapshot
 from flyball.core.usage import RunUsage
 from flyball.inference.stream import StreamEvent
 from flyball.inference.text import text_so_far
+from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import UNREAD, Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.partial_output import PartialOutput, partial_outputs, same
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.signalling import as_signal
+from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State
 from flyball.orchestrate.streaming import is_running
 
@@ -60,6 +63,10 @@ class Loop(Protocol):
 
     def result(self) -> RunResult[Any]:
         """The result of a loop that is over."""
+        ...
+
+    def response(self) -> Message | None:
+        """What has come of the answer that is being read, or was last; None before the first."""
         ...
 
     async def step(self) -> Step | None:
@@ -102,6 +109,10 @@ class _Run(Generic[OutputT]):
     def usage(self) -> RunUsage:
         """What was used so far."""
         return self._loop.state.usage
+
+    def snapshot(self) -> RunSnapshot:
+        """The run as far as it was shown: what another can go on from by `snapshot=`, also in mid-run."""
+        return snapshot_of(self._loop.state, SYSTEM_CLOCK.now())
 
     async def signal(
         self,
@@ -198,15 +209,22 @@ class StreamedRun(_Run[OutputT]):
         self._reading = pieces = self._loop.events(self._reading)
         return pieces
 
-    def text(self, *, delta: bool = True) -> AsyncIterator[str]:
+    def text(self, *, delta: bool = True, debounce: float | None = None) -> AsyncIterator[str]:
         """The text of the answers: piece by piece, or, with `delta=False`, all of it so far each time.
+
+        With `debounce`, what comes within so many seconds is given out as one, and read ahead for as long.
 
         Raises:
             StreamRestarted: a model call was made again and has other text than was given out. With
                 `delta=False` there is nothing to take back: the next text is the right one.
         """
         before = self._reading
-        self._reading = pieces = self._loop.text(before) if delta else text_so_far(self._loop.events(before))
+        pieces = self._loop.text(before) if delta else text_so_far(self._loop.events(before))
+        if debounce is not None:
+            from flyball.inference.debouncing import debounced
+
+            pieces = debounced(pieces, debounce, joined=delta)
+        self._reading = pieces
         return pieces
 
     def stream_output(self, *, debounce_by: float | None = 0.1) -> AsyncIterator[OutputT]:
@@ -235,6 +253,14 @@ class StreamedRun(_Run[OutputT]):
         if not same(output, given):
             yield output
 
+    @property
+    def response(self) -> Message | None:
+        """The model's answer as far as it has come: the one under way, or the last; None before the first.
+
+        `messages` are what is recorded: before anything is read, the history that the run begins with.
+        """
+        return self._loop.response()
+
     async def close(self) -> None:
         """End the reading, and, driven here, the model call under way. The journal stays as it is."""
         if self._reading is not None and not is_running(self._reading):
@@ -242,9 +268,17 @@ class StreamedRun(_Run[OutputT]):
 
     async def get_output(self) -> OutputT:
         """Read to the end, and give the output."""
+        return (await self.get_result()).output
+
+    async def get_result(self) -> RunResult[OutputT]:
+        """Read to the end, and give the result.
+
+        Raises:
+            FlyballError: the run's own failure.
+        """
         async for _ in self.events():
             pass
-        return self.result.output
+        return self.result
 
 
 def result_of(drive: Drive) -> RunResult[Any]:

@@ -23,6 +23,7 @@ from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.output import Reader
+from flyball.orchestrate.reflecting import Reflected, reflection_on
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
 
@@ -79,6 +80,10 @@ async def settle_validated(
                 before = UNSET
             value = await _validated(value, bindings, context)
             after = bindings.output.written(value)
+            reflected: Reflected | None = None
+            if reflections := bindings.stages.reflections:
+                reflected = await reflection_on(value, after, state, reflections, context)
+                after = bindings.output.written(value)
         except ModelRetry as retry:
             feedback.append(str(retry))
         except NotEncodable as error:
@@ -89,12 +94,35 @@ async def settle_validated(
         except Exception as error:
             return _cannot_settle(state, as_rule(error, "an output validator failed"), now), None
         else:
+            if reflected is not None and not reflected.last:
+                return _sent_back(state, reflected, repairs, now), None
             # A validator may also have changed the value in place, so its content is compared.
             output = UNSET if after == before else after
-            event = TurnSettled(now(), state.turn, accepted=True, index=index, output=output, repairs=repairs)
+            against = "" if reflected is None else reflected.feedback
+            event = TurnSettled(
+                now(),
+                state.turn,
+                True,  # noqa: FBT003
+                index,
+                output,
+                repairs=repairs,
+                reflected=against,
+            )
             return event, value
     event = TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback), unread=unread)
     return event, None
+
+
+def _sent_back(state: State, reflected: Reflected, repairs: tuple[str, ...], now: Any) -> TurnSettled:
+    """The event of a valid output that a reflection wants another of."""
+    return TurnSettled(
+        now(),
+        state.turn,
+        accepted=False,
+        feedback=(reflected.correction,),
+        repairs=repairs,
+        reflected=reflected.feedback,
+    )
 
 
 async def _read(

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
+from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import Outcome, Stage, TurnSettled
@@ -62,6 +63,8 @@ class State(Struct):
     depth: int = 0
     asked: Message | None = None
     """The prompt as it was given, where a guardrail has changed it."""
+    carried: Carried | None = None
+    """What it took over from the run that it goes on from."""
 
     epoch: int = 0
     attempt: int = 1
@@ -112,6 +115,8 @@ class State(Struct):
     # How often in a row something had to be asked again
     retries: int = 0
     tool_retries: dict[str, int] = {}
+    reflections: int = 0
+    """How often a reflection has sent a valid output back."""
     recent: tuple[str, ...] = ()
     """The calls of the last three turns, newest first: what loop detection compares."""
     rounds: tuple[int, ...] = ()
@@ -138,3 +143,10 @@ class State(Struct):
     answer_tool: str | None = None
     output: Any | UnsetType = UNSET
     """The output, where a validator changed it."""
+    objection: str = ""
+    """What a reflection still has against the output, which was taken all the same."""
+
+
+def turns_before(state: State) -> int:
+    """How many turns were made before this loop began, by the run that it goes on from."""
+    return 0 if state.carried is None else state.carried.step

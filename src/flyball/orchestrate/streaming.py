@@ -51,7 +51,7 @@ async def stream(
         effect = await drive.next_inference()
         if effect is None:
             continue
-        assembler = Assembler()
+        drive.answering = assembler = Assembler()
         feed, now = assembler.feed, drive.clock.now
         began = now()
         source: AsyncIterator[StreamEvent] | None = None

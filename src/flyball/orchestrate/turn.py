@@ -39,7 +39,7 @@ from flyball.core.events import (
     TurnPrepared,
     TurnSettled,
 )
-from flyball.core.messages import FinishReason, Message, ResultKind, Text, ToolCall, ToolResult
+from flyball.core.messages import FinishReason, Message, ResultKind, Retry, Text, ToolCall, ToolResult
 from flyball.core.usage import CallUsage
 from flyball.orchestrate.circles import going_round
 from flyball.orchestrate.moves import (
@@ -53,6 +53,7 @@ from flyball.orchestrate.moves import (
     fail,
     move,
     next_turn,
+    say,
 )
 from flyball.orchestrate.sending import send
 from flyball.orchestrate.state import State
@@ -497,6 +498,8 @@ def turn_settled(state: State, event: TurnSettled) -> None:
 def _not_accepted(state: State, event: TurnSettled) -> None:
     if event.error is not None:
         fail(state, event.error)
+    elif event.reflected:
+        _reflected(state, event.feedback[0])
     elif state.stopping:
         fail(state, _stopped_by(state.stopping))
     elif state.answer is not None:
@@ -541,6 +544,7 @@ def _not_mended(state: State) -> None:
 def _accepted(state: State, event: TurnSettled) -> None:
     state.output = event.output
     mended, state.mended = state.mended, None
+    state.objection = event.reflected
     if state.answer is not None:
         state.answer = mended or state.answer  # a tool gave it
     elif event.index is None:
@@ -565,15 +569,39 @@ def _accepted(state: State, event: TurnSettled) -> None:
 
 def _refused(state: State, feedback: tuple[str, ...]) -> None:
     """No output call could be taken: each is answered with what is wrong with it; the others still run."""
+    _answer_outputs(state, feedback)
+    failure = count_retry(state, feedback[0])
+    if failure is not None:
+        fail(state, failure)
+    else:
+        _to_the_others(state)
+
+
+def _reflected(state: State, feedback: str) -> None:
+    """A valid output is sent back, to be made better. That is no retry: the model got nothing wrong."""
+    state.reflections += 1
+    state.retries = 0
+    if state.outputs and state.answer is None:
+        _answer_outputs(state, (feedback,))
+        _to_the_others(state)
+    else:
+        state.answer = None
+        say(state, (Retry(feedback),))
+        next_turn(state)
+
+
+def _answer_outputs(state: State, feedback: tuple[str, ...]) -> None:
+    """Answer the calls that carry the output with what is wrong with each."""
     for number, index in enumerate(state.outputs):
         call = state.calls[index]
         text = feedback[min(number, len(feedback) - 1)]
         state.results[index] = ToolResult(call.id, call.name, text, status=_RETRY)
         state.open -= 1
-    failure = count_retry(state, feedback[0])
-    if failure is not None:
-        fail(state, failure)
-    elif needs_judging(state):
+
+
+def _to_the_others(state: State) -> None:
+    """Go on to the turn's calls that do not carry the output."""
+    if needs_judging(state):
         move(state, "judge")
     else:
         _to_execution(state)

@@ -26,11 +26,11 @@ from flyball.core.errors import (
 )
 from flyball.core.events import Ended, ModelAnswered, Outcome, Stage, ToolReturned, ToolStarted
 from flyball.core.forms.semstreams import TaskMessage, write_envelope
+from flyball.core.history import check_history
 from flyball.core.messages import ResultKind
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.commands import Report
-from flyball.orchestrate.history import check_history
 from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.recorded import load
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime

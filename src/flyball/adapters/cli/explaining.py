@@ -252,7 +252,10 @@ def _about_the_loop(event: Event) -> list[str]:
 def _settled(event: TurnSettled) -> list[str]:
     repairs = [f"the check put the answer right: {repair}" for repair in event.repairs]
     if event.accepted:
-        return [*repairs, "the check accepted the answer"]
+        taken = f", though the reflection has against it: {event.reflected}" if event.reflected else ""
+        return [*repairs, f"the check accepted the answer{taken}"]
+    if event.reflected:
+        return [*repairs, f"the reflection sent the answer back: {event.reflected}"]
     if event.error is not None:
         return [*repairs, f"the check ended the run: {event.error.code}: {event.error.message}"]
     return [*repairs, *[f"{_REFUSED}: {told}" for told in event.feedback]]

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from flyball.core.errors import InvalidMessage, InvalidRequest
 from flyball.core.forms.fields import items
 from flyball.core.forms.pagantic import read_messages, write_messages
+from flyball.core.history import check_history
 from flyball.core.messages import JSON, Message, Part, Role, Text
 from flyball.orchestrate.contracts.reading import typed
-from flyball.orchestrate.history import check_history
 
 
 class Conversation(Struct, frozen=True):

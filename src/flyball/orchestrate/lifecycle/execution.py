@@ -200,6 +200,6 @@ def _fault(event: Event) -> SystemError | None:
         failure = ToolExecutionFailed(event.result.error, tool=event.result.name)
         failure.code = str((event.result.metadata or {}).get("code", failure.code))
         return failure.record()
-    if isinstance(event, TurnSettled) and event.feedback:
+    if isinstance(event, TurnSettled) and event.feedback and not event.reflected:
         return RuleFailed(event.feedback[0], feedback=list(event.feedback)).record()
     return event.error if isinstance(event, Delivered) else None

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
 from flyball.core.events import (
@@ -70,6 +71,7 @@ def _masked(event: Event) -> Event:
             correlation=Correlation(),
             prompt=_said(event.prompt),
             history=tuple([_message(message) for message in event.history]),
+            carried=_carried(event.carried),
         )
     if isinstance(event, Forked):
         return replace(event, loop_id="", source="", prompt=_said(event.prompt))
@@ -90,6 +92,13 @@ def _masked(event: Event) -> Event:
     if isinstance(event, SignalReceived):
         return replace(event, signal=replace(event.signal, id=""))
     return event
+
+
+def _carried(carried: Carried | None) -> Carried | None:
+    if carried is None:
+        return None
+    usage = replace(carried.usage, tokens_per_second=0.0)
+    return replace(carried, run_id="", parent_run_id="", usage=usage)
 
 
 def _edit(edit: Edit) -> Edit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
 from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
@@ -35,7 +36,7 @@ from flyball.core.messages import Image, Message, Role, Text, Thinking, ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import ToolDefinition, ToolSpec
-from flyball.core.usage import Usage
+from flyball.core.usage import RunUsage, Usage
 
 _ODD_TEXT = "Ünïcödé ☃ 漢字 🎛️ 'quoted' \"twice\" \\ \0 \n\t\u2028 </script>"
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Paris", None, 1.5]}}}
@@ -78,6 +79,7 @@ def every_event() -> list[Event]:
             metadata={"k": [1, 2.5, None, {"deep": _ODD_TEXT}]},
             parent_loop_id="parent",
             depth=1,
+            carried=Carried("before", "above", 3, _ODD_TEXT, RunUsage(5, requests=3), 1, {"weather": 2}),
         ),
         Started(at=0.0, version=VERSION, loop_id="bare", spec=LoopSpec()),
         Forked(
@@ -104,6 +106,7 @@ def every_event() -> list[Event]:
         TurnSettled(at=10.1, turn=1, accepted=False, feedback=(_ODD_TEXT,), unread=1),
         TurnSettled(at=10.5, turn=2, accepted=True, index=0, output={"answer": [1, "two"]}),
         TurnSettled(at=10.6, turn=3, accepted=True, output=None),
+        TurnSettled(at=10.7, turn=4, accepted=False, feedback=("again",), reflected=_ODD_TEXT),
         StageMoved(at=11.0, stage=Stage.REVIEWING),
         SignalReceived(
             at=12.0, signal=Signal(SignalType.FEEDBACK, id="s", by="ann", text=_ODD_TEXT, call_id="c")

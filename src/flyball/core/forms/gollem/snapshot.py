@@ -1,10 +1,8 @@
-"""RunSnapshot: gollem's picture of a run at one moment, in its JSON."""
+"""RunSnapshot in gollem's JSON."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import Struct, json
+from msgspec import json
 
 from flyball.core.forms.fields import Fields, decoded, entered, filled, written
 from flyball.core.forms.gollem.messages import encode_messages, messages_from
@@ -12,7 +10,8 @@ from flyball.core.forms.gollem.notes import kept, unknown_of
 from flyball.core.forms.gollem.parts import note_of_time
 from flyball.core.forms.gollem.tools import run_usage_from, write_run_usage
 from flyball.core.forms.times import ZERO_TIME, seconds, stamp
-from flyball.core.messages import JSON, Message
+from flyball.core.messages import JSON
+from flyball.core.snapshot import RunSnapshot
 from flyball.core.usage import RunUsage
 
 _SNAPSHOT = frozenset(
@@ -31,24 +30,6 @@ _SNAPSHOT = frozenset(
         "timestamp",
     }
 )
-
-
-class RunSnapshot(Struct, frozen=True):
-    """What is needed to go on with a run of gollem's. Times are seconds since the epoch."""
-
-    messages: tuple[Message, ...] = ()
-    usage: RunUsage = RunUsage()
-    last_input_tokens: int = 0
-    retries: int = 0
-    tool_retries: dict[str, int] | None = None
-    run_id: str = ""
-    parent_run_id: str = ""
-    run_step: int = 0
-    run_start_time: float | None = None
-    prompt: str = ""
-    tool_state: dict[str, Any] | None = None
-    timestamp: float | None = None
-    extra: dict[str, Any] | None = None
 
 
 def encode_run_snapshot(snapshot: RunSnapshot) -> dict[str, JSON]:

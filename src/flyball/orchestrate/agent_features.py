@@ -1,0 +1,92 @@
+"""What an agent makes use of, in numbers: so that whoever carries agents on elsewhere can refuse in time.
+
+gollem's AgentExecutionFeatures. A feature that flyball has nowhere yet, or of which an agent itself cannot
+know, is left out rather than reported as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from flyball.orchestrate.config import AgentConfig
+from flyball.orchestrate.features import Stages, stages_of
+from flyball.tool.protocol import Tool
+
+
+class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
+    """How many of each an agent has, or whether it has one.
+
+    To refuse what one does not support: `if beyond := set(agent.features().used) - SUPPORTED: raise ...`
+    """
+
+    dynamic_instructions: int = 0
+    """Prompt functions."""
+    tools_with_availability: int = 0
+    """Tools that are asked before each turn whether they are there."""
+    tools_requiring_approval: int = 0
+    has_tool_approval: bool = False
+    """Whether a callback decides about those; otherwise a signal does."""
+    tool_filters: int = 0
+    input_guardrails: int = 0
+    turn_guardrails: int = 0
+    message_interceptors: int = 0
+    response_interceptors: int = 0
+    run_conditions: int = 0
+    output_validators: int = 0
+    output_repairs: int = 0
+    """Functions that put an answer right."""
+    model_repairs: int = 0
+    """Models that are asked to."""
+    has_reflection: bool = False
+    has_ambient_context: bool = False
+    has_cost_tracker: bool = False
+    has_grammar: bool = False
+    has_usage_quota: bool = False
+    deliveries: int = 0
+    has_editor: bool = False
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The names of what the agent makes use of."""
+        return tuple([name for name, value in asdict(self).items() if value])
+
+
+def features_of(config: AgentConfig) -> AgentFeatures:
+    """What an agent that was told this makes use of. No model is looked for."""
+    stages = stages_of(config.features)
+    counted: dict[str, Any] = {name: count(config, stages) for name, count in COUNTS.items()}
+    return AgentFeatures(**counted)
+
+
+def _tools(holds: Callable[[Tool], bool]) -> Callable[[AgentConfig, Stages], int]:
+    """How many of an agent's tools something holds of."""
+    return lambda config, _: len([tool for tool in config.tools if holds(tool)])
+
+
+COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
+    "dynamic_instructions": lambda config, _: len([one for one in config.instructions if callable(one)]),
+    "tools_with_availability": _tools(lambda tool: tool.spec.checks_availability),
+    "tools_requiring_approval": _tools(lambda tool: tool.spec.approval),
+    "has_tool_approval": lambda config, _: config.approval is not None,
+    "tool_filters": lambda config, _: len(config.tool_filters),
+    "input_guardrails": lambda _, stages: len(stages.input_guardrails),
+    "turn_guardrails": lambda _, stages: len(stages.turn_guardrails),
+    "message_interceptors": lambda _, stages: len(stages.message_interceptors),
+    "response_interceptors": lambda _, stages: len(stages.response_interceptors),
+    "run_conditions": lambda _, stages: len(stages.conditions),
+    "output_validators": lambda config, _: len(config.validators),
+    "output_repairs": lambda _, stages: len(stages.output_repairs),
+    "model_repairs": lambda _, stages: len(stages.model_repairs),
+    "has_reflection": lambda _, stages: bool(stages.reflections),
+    "has_ambient_context": lambda _, stages: bool(stages.ambient),
+    "has_cost_tracker": lambda _, stages: bool(stages.trackers),
+    "has_grammar": lambda config, _: config.grammar is not None,
+    "has_usage_quota": lambda config, _: config.limits.quota is not None,
+    "deliveries": lambda config, _: len(config.deliveries),
+    "has_editor": lambda config, _: config.editor is not None,
+}
+"""How each is found: who adds a feature to agents adds a field above, and a line here."""

@@ -1,0 +1,57 @@
+"""Snapshots of a loop: projections of its state, and what a loop that goes on from one begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flyball.core.carried import Carried
+from flyball.core.errors import UserError
+from flyball.core.messages import Message
+from flyball.core.snapshot import RunSnapshot, answered, taken
+from flyball.orchestrate.recordable import recordable
+from flyball.orchestrate.state import State
+
+_UNANSWERED = frozenset({"prepare", "infer", "review"})
+"""Where a loop stands in a turn of which the history holds nothing yet."""
+
+
+def snapshot_of(state: State, at: float | None) -> RunSnapshot:
+    """A loop as it stands, at a time."""
+    return taken(state.history, carried_of(state), started_at=state.started_at, at=at)
+
+
+def carried_of(state: State) -> Carried:
+    """What a run that goes on from here would take over, besides the history."""
+    began = state.carried or _NOTHING
+    whole = state.at not in _UNANSWERED and len(answered(state.history)) == len(state.history)
+    return Carried(
+        state.loop_id,
+        state.parent_loop_id or began.parent_run_id,
+        state.turn if whole else max(state.turn - 1, 0),
+        began.prompt if state.prompt is None else state.prompt.text,
+        state.usage,
+        state.retries,
+        dict(state.tool_retries) or None,
+    )
+
+
+def carried_by(options: Mapping[str, Any]) -> tuple[tuple[Message, ...], Carried | None]:
+    """The history that a run's options give it, and what it takes over from the run that had that history.
+
+    Raises:
+        UserError: there are messages beside a snapshot, or it counts what cannot be.
+    """
+    snapshot: RunSnapshot | None = options.get("snapshot")
+    if snapshot is None:
+        return tuple(options.get("messages") or ()), None
+    if options.get("messages"):
+        raise UserError("a snapshot has its own messages: give snapshot= or messages=, not both")
+    carried = recordable(snapshot.carried, "the snapshot")
+    counts = (carried.step, carried.retries, *(carried.tool_retries or {}).values())
+    if min(counts) < 0:
+        raise UserError(f"the snapshot counts steps or retries below 0: {carried!r}")
+    return snapshot.messages, carried
+
+
+_NOTHING = Carried()

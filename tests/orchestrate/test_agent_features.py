@@ -1,0 +1,111 @@
+"""What an agent says of itself: all that it makes use of, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from flyball import (
+    Agent,
+    AgentFeatures,
+    AmbientContext,
+    ContentFilter,
+    CostTracker,
+    Limits,
+    MaxTurns,
+    MessageInterceptor,
+    ModelRepair,
+    OutputRepair,
+    Reflection,
+    ResponseInterceptor,
+    TextContains,
+    ToolCallFilterResult,
+    Toolset,
+    UsageQuota,
+    tool,
+)
+from flyball.orchestrate.agent_features import COUNTS
+from flyball.orchestrate.features import Stages
+
+GRAMMAR = 'root ::= "yes" | "no"'
+
+
+def nothing(*_: Any) -> None:
+    return None
+
+
+@tool(approval=True)
+async def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+@tool(available=lambda: True)
+async def look() -> str:
+    """Look."""
+    return "looked"
+
+
+@tool
+async def see() -> str:
+    """See."""
+    return "seen"
+
+
+def passes(*given: Any) -> ToolCallFilterResult:
+    return ToolCallFilterResult(tuple(given[1]))
+
+
+ONE_EACH: dict[str, dict[str, Any]] = {
+    "dynamic_instructions": {"instructions": ["Be brief.", lambda _: "Now."]},  # pyright: ignore[reportUnknownLambdaType]
+    "tools_with_availability": {"tools": Toolset("eyes", [look])},
+    "tools_requiring_approval": {"tools": [pay]},
+    "has_tool_approval": {"approval": lambda *_: True},  # pyright: ignore[reportUnknownLambdaType]
+    "tool_filters": {"tool_filters": [passes]},
+    "input_guardrails": {"features": [ContentFilter("spam")]},
+    "turn_guardrails": {"features": [MaxTurns(3)]},
+    "message_interceptors": {"features": [MessageInterceptor(nothing)]},
+    "response_interceptors": {"features": [ResponseInterceptor(nothing)]},
+    "run_conditions": {"features": [TextContains("enough")]},
+    "output_validators": {"validators": [lambda _, output: output]},  # pyright: ignore[reportUnknownLambdaType]
+    "output_repairs": {"features": [OutputRepair(nothing)]},
+    "model_repairs": {"features": [ModelRepair()]},
+    "has_reflection": {"features": [Reflection(nothing)]},
+    "has_ambient_context": {"features": [AmbientContext()]},
+    "has_cost_tracker": {"features": [CostTracker()]},
+    "has_grammar": {"grammar": GRAMMAR},
+    "has_usage_quota": {"limits": Limits(quota=UsageQuota(max_requests=3))},
+    "deliveries": {"deliveries": [nothing]},
+    "has_editor": {"editor": Agent("test", name="editor")},
+}
+"""For each feature, what gives an agent one of it and nothing else."""
+
+
+@pytest.mark.parametrize("name", list(COUNTS))
+def test_what_is_used_is_counted_and_nothing_else(name: str) -> None:
+    features = Agent("no such model", **ONE_EACH[name]).features()
+    assert features.used == (name,)
+    assert getattr(features, name) == 1
+    assert type(getattr(features, name)) is (bool if name.startswith("has_") else int)
+
+
+def test_a_plain_agent_uses_none() -> None:
+    assert Agent("test", instructions="Be brief.", tools=[see]).features() == AgentFeatures()
+    assert AgentFeatures().used == ()
+
+
+def test_every_kind_of_feature_is_counted() -> None:
+    assert list(COUNTS) == [field.name for field in msgspec.structs.fields(AgentFeatures)]
+    for place in Stages.__struct_fields__:
+        one = place.removesuffix("s")
+        names = {place, f"run_{place}", f"has_{one}", f"has_cost_{one}", f"has_{one}_context"}
+        assert names & set(COUNTS), f"features at {place} are counted nowhere: add them to AgentFeatures"
+
+
+def test_what_is_overridden_counts() -> None:
+    agent = Agent("test", features=[MaxTurns(3)])
+    with agent.override(features=[], validators=[nothing]):
+        assert agent.features().used == ("output_validators",)
+    assert agent.features().used == ("turn_guardrails",)
