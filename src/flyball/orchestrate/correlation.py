@@ -65,8 +65,11 @@ def correlate(events: Iterable[Event]) -> Iterator[tuple[Correlation, Event]]:
     """
     calls: tuple[str, ...] = ()
     for event, state in steps(events):
+        asking = event.message if isinstance(event, AnswerReviewed) else None
         if isinstance(event, ModelAnswered) and event.purpose == "turn":
-            calls = tuple([call.id for call in event.message.tool_calls])
+            asking = event.message
+        if asking is not None:
+            calls = tuple([call.id for call in asking.tool_calls])
         yield event_correlation(event, state, calls), event
 
 

@@ -18,7 +18,7 @@ from flyball.core.errors import (
     SystemError,  # noqa: A004 - pagantic's name for it
     UnexpectedModelBehavior,
 )
-from flyball.core.events import Event, ModelAnswered, ModelFailed, TurnSettled
+from flyball.core.events import AnswerReviewed, Event, ModelAnswered, ModelFailed, TurnSettled
 from flyball.core.messages import JSON, FinishReason, Message
 from flyball.core.spec import OutputSpec
 from flyball.inference.request import Result
@@ -173,23 +173,28 @@ def _validation(events: Sequence[Event]) -> ValidationResult | None:
 
 def _last_said(events: Sequence[Event]) -> Message | None:
     """The model's last answer, whole or broken off."""
+    return next(_said(events), None)
+
+
+def _said(events: Sequence[Event]) -> Iterator[Message]:
+    """What the model said, the newest first, as it counts: what was dropped or refused is not told on."""
+    reviewed: AnswerReviewed | None = None
     for event in _newest_first(events):
-        if isinstance(event, ModelAnswered):
-            return event.message
-        if isinstance(event, ModelFailed) and event.partial is not None:
-            return event.partial
-    return None
+        if isinstance(event, AnswerReviewed):
+            reviewed = event
+        elif isinstance(event, ModelFailed):
+            if event.partial is not None:
+                yield event.partial
+        elif isinstance(event, ModelAnswered):
+            counts = reviewed is None or not (reviewed.dropped or reviewed.error is not None)
+            if counts:
+                yield event.message if reviewed is None or reviewed.message is None else reviewed.message
+            reviewed = None
 
 
 def _partial_text(output: OutputSpec, events: Sequence[Event]) -> str:
     """The last thing that was said in words, or as an output: what a failed run had to show."""
-    for event in _newest_first(events):
-        message = event.message if isinstance(event, ModelAnswered) else None
-        if isinstance(event, ModelFailed):
-            message = event.partial
-        if message is not None and (text := _raw(message, output)):
-            return text
-    return ""
+    return next((text for message in _said(events) if (text := _raw(message, output))), "")
 
 
 def _raw(message: Message, output: OutputSpec) -> str:

@@ -102,6 +102,8 @@ class _Open(Struct):
     attempt: int
     sent: Request
     answer: Message | None = None
+    taken: Message | None = None
+    """What an interceptor put in the answer's place."""
     error: SystemError | None = None
     partial: Message | None = None
     duration: float = 0.0
@@ -133,7 +135,8 @@ def explain(events: Sequence[Event]) -> Explanation:
 
 
 def _closed(turn: _Open, made: Sequence[ToolCallRecord]) -> Turn:
-    ids = {call.id for call in turn.answer.tool_calls} if turn.answer is not None else set[str]()
+    taken = turn.taken or turn.answer
+    ids = {call.id for call in taken.tool_calls} if taken is not None else set[str]()
     return Turn(
         turn.number,
         turn.attempt,
@@ -159,7 +162,9 @@ def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
             current.answer, current.duration = event.message, event.duration
         elif current is not None and isinstance(event, ModelFailed):
             current.error, current.partial, current.duration = event.error, event.partial, event.duration
-        answer = None if current is None else current.answer
+        elif current is not None and isinstance(event, AnswerReviewed):
+            current.taken = event.message
+        answer = None if current is None else current.taken or current.answer
         (before if current is None else current.decided).extend(_decisions(event, state, answer))
         identifier = effect_id(state, "infer", 0)
         if state.at == "infer" and identifier != open_id:

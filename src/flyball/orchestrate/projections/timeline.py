@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct, json
 
 from flyball.core.correlation import Correlation
-from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
+from flyball.core.events import AnswerReviewed, CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
 from flyball.core.messages import FinishReason, ResultKind, ToolCall
 from flyball.core.spec import LoopSpec
 from flyball.core.usage import Usage
@@ -107,7 +107,7 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
     owed_since = called_at = 0.0
     for moves, event, state in course(events):
         now = max(now, event.at)
-        if isinstance(event, ModelAnswered | CallsJudged):
+        if isinstance(event, ModelAnswered | AnswerReviewed | CallsJudged):
             calls = calls_to_run(event, calls)
             called_at = now
         ids = event_correlation(event, state, tuple([call.id for call in calls]))

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from flyball.core.errors import IncompleteToolCall, ToolExecutionFailed
-from flyball.core.events import CallsJudged, Event, ModelAnswered, ToolReturned, ToolStarted
+from flyball.core.events import AnswerReviewed, CallsJudged, Event, ModelAnswered, ToolReturned, ToolStarted
 from flyball.core.messages import JSON, ResultKind, ToolCall, ToolResult
 from flyball.orchestrate.moves import interrupted
 
@@ -41,17 +41,21 @@ def tool_calls_made(events: Iterable[Event]) -> list[ToolCallRecord]:
     calls: tuple[ToolCall, ...] = ()
     made: dict[tuple[int, int], ToolCallRecord] = {}
     for event in events:
-        if isinstance(event, ModelAnswered | CallsJudged):
+        if isinstance(event, ModelAnswered | AnswerReviewed | CallsJudged):
             calls = calls_to_run(event, calls)
         elif isinstance(event, ToolStarted | ToolReturned):
             made[event.turn, event.index] = _record(event, calls[event.index])
     return [made[key] for key in sorted(made)]
 
 
-def calls_to_run(event: ModelAnswered | CallsJudged, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-    """The turn's calls as they are run: as the model asked, with the arguments that a judge changed."""
+def calls_to_run(
+    event: ModelAnswered | AnswerReviewed | CallsJudged, calls: tuple[ToolCall, ...]
+) -> tuple[ToolCall, ...]:
+    """The turn's calls as they are run: as the model asked, or an interceptor, with a judge's arguments."""
     if isinstance(event, ModelAnswered):
         return event.message.tool_calls if event.purpose == "turn" else calls
+    if isinstance(event, AnswerReviewed):
+        return calls if event.message is None else event.message.tool_calls
     changed = {verdict.index: verdict.args_json for verdict in event.verdicts}
     return tuple(
         [
