@@ -51,4 +51,5 @@ def call_facts(state: State, effect: Execute) -> RunFacts:
         tuple(state.history) if tool.wants_history else None,
         state.depth,
         state.spec.limits.max_depth,
+        detached=effect.index in state.detached,
     )

@@ -8,9 +8,10 @@ from typing import Any, Generic, TypedDict
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT, RunContext
 from flyball.core.correlation import Correlation
+from flyball.core.deferred import DeferredToolResult
 from flyball.core.errors import UserError
 from flyball.core.limits import Limits, UsageLimits
-from flyball.core.messages import Message
+from flyball.core.messages import Message, ToolResult
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
@@ -25,6 +26,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """What the run's tools, prompt functions and validators get as `ctx.deps`."""
     messages: Sequence[Message]
     """The conversation so far, such as an earlier result's `messages`."""
+    deferred_results: Sequence[DeferredToolResult | ToolResult]
+    """Results of calls that were deferred: of those that `messages` ends with, or of the recorded loop."""
     model: str | Engine
     """Another model than the agent's."""
     settings: ModelSettings
