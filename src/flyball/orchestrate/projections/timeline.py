@@ -1,7 +1,7 @@
 """The timeline of a loop: pagantic's observability events, each with the ids that tie it to its request.
 
 They stand in the order of their times, a cause always before what it caused. When something began is told
-from when it ended and how long it took. A model call or a tool call that was still running when the loop
+from when it ended and how long it took. A call that was deferred ends when its result comes. A model call or a tool call that was still running when the loop
 ended is not here: nothing of it was recorded.
 """
 
@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import TypeAlias
 
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from flyball.core.correlation import Correlation
 from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
@@ -105,18 +106,27 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
     parts = request_parts(spec)
     request: Request | None = None
     owed_since = called_at = 0.0
+    since: dict[int, float] = {}
     for moves, event, state in course(events):
         now = max(now, event.at)
         if isinstance(event, ModelAnswered | CallsJudged):
             calls = calls_to_run(event, calls)
-            called_at = now
+            called_at, since = now, {}
         ids = event_correlation(event, state, tuple([call.id for call in calls]))
         if isinstance(event, ModelAnswered | ModelFailed) and request is not None:
             yield _inference_start(request, ids, max(owed_since, now - event.duration))
             yield _inference_end(event, ids, now)
         elif isinstance(event, ToolReturned):
-            yield _tool_start(calls[event.index], ids, max(called_at, now - event.duration))
-            yield _tool_end(event, ids, now)
+            began = since.pop(event.index, None)
+            if began is None:
+                began = max(called_at, now - event.duration)
+                yield _tool_start(calls[event.index], ids, began)
+            else:
+                event = replace(event, duration=now - began)
+            if event.result.status is ResultKind.DEFERRED:
+                since[event.index] = began
+            else:
+                yield _tool_end(event, ids, now)
         for move in moves:
             yield LifecycleTransitionEvent(
                 at=now,

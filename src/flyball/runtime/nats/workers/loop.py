@@ -32,7 +32,7 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import Command, InferCommand, Report, execute_command, infer_command
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.keeping import Keeper
-from flyball.orchestrate.machine import fold, owed, take
+from flyball.orchestrate.machine import asked_to_detach, fold, owed, take
 from flyball.orchestrate.recorded import load, offer_signal
 from flyball.orchestrate.signalling import signal_event
 from flyball.orchestrate.state import State
@@ -44,6 +44,7 @@ from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.told import NotOurs, Returned, read_told, write_signal, write_task
 from flyball.runtime.nats.messages.work import write_call, write_request
 from flyball.runtime.nats.workers.agents import Agents
+from flyball.runtime.nats.workers.detaching import ask_to_detach
 from flyball.runtime.nats.workers.model import ModelWorker
 from flyball.runtime.nats.workers.projector import Projector
 from flyball.runtime.nats.workers.stopping import LetGo, tell
@@ -317,6 +318,8 @@ class LoopWorker:
                     await self._warn_if_unhosted(loop_id, call.call.name)
             elif isinstance(effect, Wait) and effect.until is not None:
                 await self._bus.remind(loop_id, effect.id, effect.until)
+        if state.detached:
+            await ask_to_detach(self._bus.connection, loop_id, asked_to_detach(state))
         if sending:
             await asyncio.gather(
                 *[self._bus.publish(where, data, name, loop_id=loop_id) for where, data, name in sending]

@@ -1,0 +1,52 @@
+"""Asking running tool calls to detach: a word in passing, like that of `stopping`, which may be lost.
+
+That they were asked is recorded: a call that is run again knows it from its command, and whoever sends the
+signal again has the word said again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flyball.core.detach import Detach
+from flyball.runtime.nats.connection import Connection
+from flyball.runtime.nats.naming import token
+from flyball.runtime.nats.workers.remembered import Remembered
+from flyball.tool.detach import Detaches
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+_ALL = "fly.b.*"
+
+
+async def ask_to_detach(connection: Connection, loop_id: str, calls: Iterable[str]) -> None:
+    """Ask calls of a loop to move their work to the background, wherever they run."""
+    await connection.publish(f"fly.b.{token(loop_id)}", msgspec.json.encode(list(calls)))
+
+
+class Detaching:
+    """The calls of one worker that can be asked. See `DetachSource`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._detaches = Detaches()
+        self._asked = Remembered()
+        """Calls that were asked and perhaps not begun yet: their commands were sent before."""
+
+    async def listen(self) -> None:
+        """Hear who is asked, until the connection is closed."""
+        await self._connection.subscribe(_ALL, self._heard)
+
+    def detach(self, call: str, *, asked: bool = False) -> Detach:
+        """See `DetachSource.detach`."""
+        return self._detaches.detach(call, asked=asked or call in self._asked)
+
+    async def _heard(self, message: Msg) -> None:
+        calls = msgspec.json.decode(message.data, type=list[str])
+        for call in calls:
+            self._asked.add(call)
+        self._detaches.ask(calls)
