@@ -13,7 +13,7 @@ from flyball.core.clock import Clock
 from flyball.core.deferred import DeferredToolResult
 from flyball.core.encodable import as_text
 from flyball.core.errors import AnswerRefused, JournalConflict, UserError
-from flyball.core.events import Stage, Started, ToolReturned
+from flyball.core.events import Event, Stage, Started, ToolReturned
 from flyball.core.messages import Message, ResultKind, Role, ToolCall, ToolResult
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import check_same
@@ -99,6 +99,16 @@ def answers(state: State, results: Sequence[OutsideResult], at: float) -> list[T
 def _fits(state: State, index: int, at: float) -> bool:
     call = state.calls[index]
     return accepts(state, ToolReturned(at, state.turn, index, ToolResult(call.id, call.name)))
+
+
+def length_before(events: Sequence[Event], results: Sequence[OutsideResult]) -> int:
+    """How many events a loop had before it was given the first of these results."""
+    names = {_call_id(given) for given in results}
+    for number, event in enumerate(events):
+        result = event.result if isinstance(event, ToolReturned) else None
+        if result is not None and result.call_id in names and result.status is not ResultKind.DEFERRED:
+            return number
+    return len(events)
 
 
 def open_calls(history: Sequence[Message]) -> dict[str, ToolCall]:

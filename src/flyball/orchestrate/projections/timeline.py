@@ -1,8 +1,8 @@
 """The timeline of a loop: pagantic's observability events, each with the ids that tie it to its request.
 
 They stand in the order of their times, a cause always before what it caused. When something began is told
-from when it ended and how long it took. A call that was deferred ends when its result comes. A model call or a tool call that was still running when the loop
-ended is not here: nothing of it was recorded.
+from when it ended and how long it took. A call that was deferred ends when its result comes. A model call or
+a tool call that was still running when the loop ended is not here: nothing of it was recorded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from hashlib import sha256
 from typing import TypeAlias
 
 from msgspec import Struct, json
-from msgspec.structs import replace
 
 from flyball.core.correlation import Correlation
 from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
@@ -118,15 +117,14 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
             yield _inference_end(event, ids, now)
         elif isinstance(event, ToolReturned):
             began = since.pop(event.index, None)
+            took = event.duration if began is None else now - began
             if began is None:
-                began = max(called_at, now - event.duration)
+                began = max(called_at, now - took)
                 yield _tool_start(calls[event.index], ids, began)
-            else:
-                event = replace(event, duration=now - began)
             if event.result.status is ResultKind.DEFERRED:
                 since[event.index] = began
             else:
-                yield _tool_end(event, ids, now)
+                yield _tool_end(event, ids, now, took)
         for move in moves:
             yield LifecycleTransitionEvent(
                 at=now,
@@ -184,7 +182,7 @@ def _tool_start(call: ToolCall, ids: Correlation, at: float) -> ToolStartEvent:
     )
 
 
-def _tool_end(event: ToolReturned, ids: Correlation, at: float) -> ToolEndEvent:
+def _tool_end(event: ToolReturned, ids: Correlation, at: float, took: float) -> ToolEndEvent:
     result = event.result
     success = result.status is ResultKind.RETURN and not result.is_error
     return ToolEndEvent(
@@ -192,7 +190,7 @@ def _tool_end(event: ToolReturned, ids: Correlation, at: float) -> ToolEndEvent:
         correlation=ids,
         tool_name=result.name,
         tool_call_id=ids.tool_call_id,
-        duration_ms=round(event.duration * 1000),
+        duration_ms=round(took * 1000),
         success=success,
         error_code="" if success else code_of(result) or "",
     )

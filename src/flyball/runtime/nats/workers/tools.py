@@ -60,9 +60,8 @@ class ToolsWorker:
             return
         with suppress(LetGo):
             event = await self.perform(command, ours=ours)
-            if (
-                ours or event.result.status is not ResultKind.DEFERRED
-            ):  # SemStreams waits for the result itself
+            # Somebody else's loop has no word for a call that is deferred: it just waits for the result.
+            if ours or event.result.status is not ResultKind.DEFERRED:
                 await self._report(command, event, ours=ours)
             self._answered.add(command.id)
 
