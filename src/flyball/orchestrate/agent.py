@@ -32,7 +32,7 @@ from flyball.orchestrate.answering import (
     OutsideResult,
     completed,
     for_recorded,
-    length_before,
+    length_with,
     open_calls,
     send_results,
 )
@@ -523,7 +523,7 @@ class Agent(Generic[DepsT, OutputT]):
         async with runtime.join(bindings, options.get("journal"), started, clock) as following:
             if results:  # what follows from them is shown, though it may have happened by now
                 events = await following.journal.read(started.loop_id)
-                following.length = min(following.length, length_before(events, results))
+                following.length = min(following.length, length_with(events, results))
             yield await FollowedLoop.join(following, bindings, started.loop_id)
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:

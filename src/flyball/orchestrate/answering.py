@@ -101,14 +101,15 @@ def _fits(state: State, index: int, at: float) -> bool:
     return accepts(state, ToolReturned(at, state.turn, index, ToolResult(call.id, call.name)))
 
 
-def length_before(events: Sequence[Event], results: Sequence[OutsideResult]) -> int:
-    """How many events a loop had before it was given the first of these results."""
+def length_with(events: Sequence[Event], results: Sequence[OutsideResult]) -> int:
+    """How many events a loop had when it was given the last of these results."""
     names = {_call_id(given) for given in results}
-    for number, event in enumerate(events):
-        result = event.result if isinstance(event, ToolReturned) else None
-        if result is not None and result.call_id in names and result.status is not ResultKind.DEFERRED:
-            return number
-    return len(events)
+    length = len(events)
+    for event in reversed(events):
+        if isinstance(event, ToolReturned) and event.result.call_id in names:
+            break
+        length -= 1
+    return length
 
 
 def open_calls(history: Sequence[Message]) -> dict[str, ToolCall]:

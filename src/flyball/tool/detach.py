@@ -10,23 +10,29 @@ from flyball.core.detach import Detach
 
 
 class Detaches:
-    """One detach for each call that has asked for it, as long as the call holds it."""
+    """One detach for each call that looks, as long as it does; who looks late sees what was asked before."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 10_000) -> None:
+        """`most`: so many calls are remembered that were asked; of a worker's, the oldest are long over."""
         self._looking: WeakValueDictionary[str, _Asked] = WeakValueDictionary()
+        self._asked: dict[str, None] = {}
+        self._most = most
 
     def detach(self, call: str, *, asked: bool = False) -> Detach:
         """See `DetachSource.detach`."""
         found = self._looking.get(call)
         if found is None:
             found = self._looking[call] = _Asked()
-        if asked:
+        if asked or call in self._asked:
             found.set()
         return found
 
     def ask(self, calls: Iterable[str]) -> None:
-        """Ask these calls to detach, those of them that look."""
+        """Ask these calls to detach."""
         for call in calls:
+            self._asked[call] = None
+            if len(self._asked) > self._most:
+                del self._asked[next(iter(self._asked))]
             found = self._looking.get(call)
             if found is not None:
                 found.set()

@@ -14,7 +14,6 @@ import msgspec
 from flyball.core.detach import Detach
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.naming import token
-from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.tool.detach import Detaches
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ class Detaching:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._detaches = Detaches()
-        self._asked = Remembered()
-        """Calls that were asked and perhaps not begun yet: their commands were sent before."""
+        self._detaches = Detaches()  # also those that were asked and are not begun yet
 
     async def listen(self) -> None:
         """Hear who is asked, until the connection is closed."""
@@ -43,10 +40,7 @@ class Detaching:
 
     def detach(self, call: str, *, asked: bool = False) -> Detach:
         """See `DetachSource.detach`."""
-        return self._detaches.detach(call, asked=asked or call in self._asked)
+        return self._detaches.detach(call, asked=asked)
 
     async def _heard(self, message: Msg) -> None:
-        calls = msgspec.json.decode(message.data, type=list[str])
-        for call in calls:
-            self._asked.add(call)
-        self._detaches.ask(calls)
+        self._detaches.ask(msgspec.json.decode(message.data, type=list[str]))
