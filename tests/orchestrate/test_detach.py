@@ -81,9 +81,10 @@ async def test_asking_twice_is_asking_once(orderly: Where) -> None:
 
     @tool
     async def stubborn(ctx: RunContext[Any]) -> str:
-        """Does not look."""
+        """Looks when it has done what it does, and may see it late."""
         await place.hang()
-        return f"asked: {ctx.detach.is_set()}"
+        await asyncio.wait_for(ctx.detach.wait(), 20)
+        return "asked"
 
     await driven.start(Agent(Script(call("stubborn"), "done"), tools=[stubborn]))
     await driven.reach(place)
@@ -92,7 +93,7 @@ async def test_asking_twice_is_asking_once(orderly: Where) -> None:
     events = await orderly.journal.read(driven.loop_id)
     assert len([event for event in events if isinstance(event, SignalReceived)]) == 1
     place.let_go.set()
-    assert (await driven.end()).messages[2].tool_results[0].text == "asked: True"
+    assert (await driven.end()).messages[2].tool_results[0].text == "asked"
 
 
 async def test_nothing_can_be_asked_that_does_not_run(orderly: Where) -> None:
