@@ -1,7 +1,8 @@
 """Asking running tool calls to detach: a word in passing, like that of `stopping`, which may be lost.
 
-That they were asked is recorded: a call that is run again knows it from its command, and whoever sends the
-signal again has the word said again.
+That they were asked is recorded, and noted beside the wire: whoever is given a call that another worker had
+begun with looks there, for the message may be older than the signal. Whoever sends the signal again has the
+word said again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from flyball.core.detach import Detach
+from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.naming import token
 from flyball.tool.detach import Detaches
@@ -22,9 +24,17 @@ if TYPE_CHECKING:
 _ALL = "fly.b.*"
 
 
-async def ask_to_detach(connection: Connection, loop_id: str, calls: Iterable[str]) -> None:
+async def ask_to_detach(bus: Bus, loop_id: str, calls: Iterable[str]) -> None:
     """Ask calls of a loop to move their work to the background, wherever they run."""
-    await connection.publish(f"fly.b.{token(loop_id)}", msgspec.json.encode(list(calls)))
+    asked = list(calls)
+    for call in asked:
+        await bus.note(f"{call}/detached")
+    await bus.connection.publish(f"fly.b.{token(loop_id)}", msgspec.json.encode(asked))
+
+
+async def was_asked(bus: Bus, call: str) -> bool:
+    """Whether a call was asked to detach, as far as that is noted."""
+    return await bus.is_noted(f"{call}/detached")
 
 
 class Detaching:

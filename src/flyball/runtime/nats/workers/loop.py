@@ -214,6 +214,9 @@ class LoopWorker:
             events.append(event)
         if loop_id not in self._keepers:
             self._remember(self._keep(bindings, state, events))
+        if state.detached and isinstance(event, SignalReceived) and event.signal.type is SignalType.DETACH:
+            # Also if it came before: whoever took it may not have lived to say it.
+            await ask_to_detach(self._bus, loop_id, asked_to_detach(state))
         reply = delivery.headers.get(REPLY, "")
         if reply.startswith(_INBOXES):  # and nowhere else: anybody may have set it
             await self._bus.connection.publish(reply, b"1" if taken else b"0")
@@ -318,8 +321,6 @@ class LoopWorker:
                     await self._warn_if_unhosted(loop_id, call.call.name)
             elif isinstance(effect, Wait) and effect.until is not None:
                 await self._bus.remind(loop_id, effect.id, effect.until)
-        if state.detached:
-            await ask_to_detach(self._bus.connection, loop_id, asked_to_detach(state))
         if sending:
             await asyncio.gather(
                 *[self._bus.publish(where, data, name, loop_id=loop_id) for where, data, name in sending]

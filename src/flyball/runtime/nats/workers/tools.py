@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from flyball.core.events import ToolReturned
 from flyball.core.messages import ResultKind
 from flyball.core.tools import Safety
@@ -17,7 +19,7 @@ from flyball.runtime.nats.bus import AGENT, Bus, hired_for_tool
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.messages.work import read_call, write_result
 from flyball.runtime.nats.workers.agents import Agents
-from flyball.runtime.nats.workers.detaching import Detaching
+from flyball.runtime.nats.workers.detaching import Detaching, was_asked
 from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
 
@@ -58,6 +60,8 @@ class ToolsWorker:
         # Where the very agent is, a tool of this name may be another one.
         if elsewhere and await self._bus.forward(self.kind, command.agent, delivery):
             return
+        if ours and delivery.times > 1 and await was_asked(self._bus, command.id):
+            command = replace(command, facts=replace(command.facts, detached=True))
         with suppress(LetGo):
             event = await self.perform(command, ours=ours)
             # Somebody else's loop has no word for a call that is deferred: it just waits for the result.
