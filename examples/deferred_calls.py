@@ -16,7 +16,16 @@ from __future__ import annotations
 
 import asyncio
 
-from flyball import Agent, CallDeferred, Deferred, DeferredToolResult, MemoryJournal, RunContext, tool
+from flyball import (
+    Agent,
+    CallDeferred,
+    Deferred,
+    DeferredToolResult,
+    MemoryJournal,
+    Message,
+    RunContext,
+    tool,
+)
 from flyball.testing import ScriptedEngine, tool_call
 
 
@@ -46,7 +55,7 @@ LOGS = {"app": "green", "docs": {"failed": 1, "log": "a link is broken"}}
 
 
 async def main() -> None:
-    journal, queue = MemoryJournal(), Queue()
+    journal, queue, messages = MemoryJournal(), Queue(), tuple[Message, ...]()
     try:
         await agent.run("Build all.", journal=journal, loop_id="nightly", deps=queue)
     except Deferred as deferred:

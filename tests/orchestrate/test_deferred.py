@@ -90,20 +90,20 @@ async def stopped(where: Where, agent: Agent[Any, Any], loop_id: str, **options:
 
 async def test_a_run_stops_where_it_waits_and_goes_on_by_its_results(where: Where) -> None:
     agent = agent_of(TWO, "done")
-    error = await stopped(where, agent, "two")
+    error = await stopped(where, agent, "deferred-two")
     app, docs = error.requests
     assert (app.tool_name, app.args_json) == ("build", '{"target":"app"}')
     assert (docs.tool_name, docs.args_json) == ("build", '{"target":"docs"}')
     assert "build" in str(error)
-    assert "two" in str(error)
-    error = await stopped(where, agent, "two", deferred_results=ok([docs]))
+    assert "deferred-two" in str(error)
+    error = await stopped(where, agent, "deferred-two", deferred_results=ok([docs]))
     assert error.requests == (app,)
-    result = await where.run(agent, "go", "two", deferred_results=ok([app], {"size": 3}))
+    result = await where.run(agent, "go", "deferred-two", deferred_results=ok([app], {"size": 3}))
     assert result.output == "done"
     assert [one.text for one in result.messages[2].tool_results] == ['{"size":3}', "seen", "ok"]
     assert result.usage.tool_calls == 3
     check_history(result.messages)
-    again = await where.run(agent, "go", "two", deferred_results=ok([app], {"size": 3}))
+    again = await where.run(agent, "go", "deferred-two", deferred_results=ok([app], {"size": 3}))
     assert again.messages == result.messages
     kinds = [one.result.status for one in await result.events() if isinstance(one, ToolReturned)]
     assert kinds.count(ResultKind.DEFERRED) == 2
@@ -112,7 +112,7 @@ async def test_a_run_stops_where_it_waits_and_goes_on_by_its_results(where: Wher
 
 @pytest.mark.parametrize("way", ["stream", "iter"])
 async def test_streams_and_steps_stop_and_go_on_too(where: Where, way: str) -> None:
-    agent, loop_id = agent_of(call("build", {"target": "app"}), "well done"), f"two-{way}"
+    agent, loop_id = agent_of(call("build", {"target": "app"}), "well done"), f"deferred-two-{way}"
 
     async def taken(**options: Any) -> Any:
         if way == "stream":
@@ -134,9 +134,9 @@ async def test_the_journal_is_the_same_whoever_drives(where: Where) -> None:
     here, agent = Where.here(MemoryJournal()), agent_of(TWO, "done")
     forms: list[Any] = []
     for place in (here, where):
-        error = await stopped(place, agent.clone(model=Script(TWO, "done")), "same")
+        error = await stopped(place, agent.clone(model=Script(TWO, "done")), "deferred-same")
         result = await place.run(
-            agent.clone(model=Script(TWO, "done")), "go", "same", deferred_results=ok(error.requests)
+            agent.clone(model=Script(TWO, "done")), "go", "deferred-same", deferred_results=ok(error.requests)
         )
         forms.append(normal_form(await result.events()))
     assert forms[0] == forms[1]
@@ -152,50 +152,54 @@ async def test_a_batch_gives_what_waits_in_its_place(where: Where) -> None:
 async def test_errors_are_told_to_the_model_as_retries(where: Where) -> None:
     model = Script(call("build", {"target": "app"}), call("build", {"target": "app"}), "done")
     agent = Agent(model, tools=TOOLS)
-    error = await stopped(where, agent, "error")
+    error = await stopped(where, agent, "deferred-error")
     error = await stopped(
-        where, agent, "error", deferred_results=ok(error.requests, "no such branch", is_error=True)
+        where, agent, "deferred-error", deferred_results=ok(error.requests, "no such branch", is_error=True)
     )
     (result,) = error.messages[2].tool_results
     assert (result.status, result.text) == (ResultKind.RETRY, "no such branch")
     last = [ToolResult(one.tool_call_id, one.tool_name, error="the disk is full") for one in error.requests]
-    assert (await where.run(agent, "go", "error", deferred_results=last)).output == "done"
+    assert (await where.run(agent, "go", "deferred-error", deferred_results=last)).output == "done"
 
 
 async def test_retries_from_outside_are_counted(where: Where) -> None:
     agent = agent_of(call("build", {"target": "app"}), call("build", {"target": "app"}), "done", retries=1)
-    error = await stopped(where, agent, "count")
-    error = await stopped(where, agent, "count", deferred_results=ok(error.requests, "no", is_error=True))
+    error = await stopped(where, agent, "deferred-count")
+    error = await stopped(
+        where, agent, "deferred-count", deferred_results=ok(error.requests, "no", is_error=True)
+    )
     with pytest.raises(ToolRetriesExceeded):
-        await where.run(agent, "go", "count", deferred_results=ok(error.requests, "no", is_error=True))
+        await where.run(
+            agent, "go", "deferred-count", deferred_results=ok(error.requests, "no", is_error=True)
+        )
 
 
 async def test_an_at_most_once_call_that_is_deferred_is_not_interrupted(orderly: Where) -> None:
     """It has started and has not its result; but it has said so."""
     agent = agent_of(call("order", {"item": "tea"}), "done")
     with pytest.raises(Deferred) as caught:
-        await orderly.run(agent, "go", "once")
+        await orderly.run(agent, "go", "deferred-once")
     requests = caught.value.requests
     for _ in range(2):
-        assert (await stopped(orderly, agent, "once")).requests == requests
-    result = await orderly.run(agent, "go", "once", deferred_results=ok(requests, "there"))
+        assert (await stopped(orderly, agent, "deferred-once")).requests == requests
+    result = await orderly.run(agent, "go", "deferred-once", deferred_results=ok(requests, "there"))
     assert result.messages[2].tool_results[0].text == "there"
 
 
 async def test_an_output_waits_for_what_is_deferred(where: Where) -> None:
     calls = [call("final_result", {"result": 7}), call("build", {"target": "app"})]
     agent = agent_of(calls, output=int, end_strategy="exhaustive")
-    error = await stopped(where, agent, "output")
+    error = await stopped(where, agent, "deferred-output")
     assert [one.status for one in error.messages[-1].tool_results] == [ResultKind.SKIPPED]
-    assert (await where.run(agent, "go", "output", deferred_results=ok(error.requests))).output == 7
+    assert (await where.run(agent, "go", "deferred-output", deferred_results=ok(error.requests))).output == 7
 
 
 async def test_a_tool_that_stops_the_loop_may_be_deferred(where: Where) -> None:
     agent = agent_of(call("build", {"target": "app"}))
-    error = await stopped(where, agent, "stop")
+    error = await stopped(where, agent, "deferred-stop")
     (one,) = error.requests
     final = ToolResult(one.tool_call_id, one.tool_name, "shipped", stop_loop=True)
-    assert (await where.run(agent, "go", "stop", deferred_results=[final])).output == "shipped"
+    assert (await where.run(agent, "go", "deferred-stop", deferred_results=[final])).output == "shipped"
 
 
 # What else may happen meanwhile
@@ -203,10 +207,10 @@ async def test_a_tool_that_stops_the_loop_may_be_deferred(where: Where) -> None:
 
 async def test_a_cancel_answers_what_waits(where: Where) -> None:
     agent = agent_of(TWO, "done")
-    await stopped(where, agent, "cancel")
-    await send_signal(where.journal, "cancel", Signal(SignalType.CANCEL, by="ann", text="enough"))
+    await stopped(where, agent, "deferred-cancel")
+    await send_signal(where.journal, "deferred-cancel", Signal(SignalType.CANCEL, by="ann", text="enough"))
     with pytest.raises(CancelledSignal) as caught:
-        await where.run(agent, "go", "cancel")
+        await where.run(agent, "go", "deferred-cancel")
     results = caught.value.partial.messages[-1].tool_results
     assert [one.status for one in results] == [ResultKind.DEFERRED, ResultKind.RETURN, ResultKind.DEFERRED]
     assert results[0].error == "Not finished: cancelled by ann: enough"
@@ -214,62 +218,62 @@ async def test_a_cancel_answers_what_waits(where: Where) -> None:
     check_history(caught.value.partial.messages)
     late = ok([DeferredToolRequest("build", results[0].call_id, "")])
     with pytest.raises(AnswerRefused, match="another result already"):
-        await send_results(where.journal, "cancel", late)
+        await send_results(where.journal, "deferred-cancel", late)
 
 
 async def test_the_deadline_goes_on_counting(where: Where) -> None:
     clock = FakeClock()
     agent = agent_of(call("build", {"target": "app"}), "done", limits=Limits(timeout=60))
-    await stopped(where, agent, "late", clock=clock)
+    await stopped(where, agent, "deferred-late", clock=clock)
     await clock.advance(61)
     with pytest.raises(CancelledTimeout) as caught:
-        await where.run(agent, "go", "late", clock=clock)
+        await where.run(agent, "go", "deferred-late", clock=clock)
     assert caught.value.partial.messages[-1].tool_results[0].status is ResultKind.DEFERRED
 
 
 async def test_who_pauses_has_the_results_wait(where: Where) -> None:
     agent = agent_of(call("build", {"target": "app"}), "done")
-    error = await stopped(where, agent, "pause")
-    await send_signal(where.journal, "pause", SignalType.PAUSE)
-    await send_results(where.journal, "pause", ok(error.requests))
-    _, state = await load(where.journal, "pause")
+    error = await stopped(where, agent, "deferred-pause")
+    await send_signal(where.journal, "deferred-pause", SignalType.PAUSE)
+    await send_results(where.journal, "deferred-pause", ok(error.requests))
+    _, state = await load(where.journal, "deferred-pause")
     assert (state.at, state.paused) == ("infer", True)
-    await send_signal(where.journal, "pause", SignalType.RESUME)
-    assert (await where.run(agent, "go", "pause")).output == "done"
+    await send_signal(where.journal, "deferred-pause", SignalType.RESUME)
+    assert (await where.run(agent, "go", "deferred-pause")).output == "done"
 
 
 async def test_approval_is_waited_for_and_then_told(where: Where) -> None:
     agent = Agent(Script([call("deploy"), call("build", {"target": "x"})], "done"), tools=[*TOOLS, deploy])
-    running = asyncio.create_task(where.run(agent, "go", "approve"))
-    await where.journal.wait("approve", 0)
-    while not (loaded := await load(where.journal, "approve"))[1].deferred:
-        await where.journal.wait("approve", len(loaded[0]))
+    running = asyncio.create_task(where.run(agent, "go", "deferred-approve"))
+    await where.journal.wait("deferred-approve", 0)
+    while not (loaded := await load(where.journal, "deferred-approve"))[1].deferred:
+        await where.journal.wait("deferred-approve", len(loaded[0]))
     state = loaded[1]
     (waits,) = [state.calls[index] for index in state.awaiting]
     with pytest.raises(AnswerRefused, match=f"takes no result of call '{waits.id}'"):
-        await send_results(where.journal, "approve", [DeferredToolResult("", waits.id, "no")])
+        await send_results(where.journal, "deferred-approve", [DeferredToolResult("", waits.id, "no")])
     assert not running.done()
-    await send_signal(where.journal, "approve", SignalType.APPROVE)
+    await send_signal(where.journal, "deferred-approve", SignalType.APPROVE)
     with pytest.raises(Deferred) as caught:
         await running
     assert [one.tool_name for one in caught.value.requests] == ["deploy", "build"]
-    result = await where.run(agent, "go", "approve", deferred_results=ok(caught.value.requests))
+    result = await where.run(agent, "go", "deferred-approve", deferred_results=ok(caught.value.requests))
     assert result.output == "done"
 
 
 async def test_a_fork_goes_on_from_before_and_may_wait_itself(where: Where) -> None:
     agent = agent_of(call("look"), call("build", {"target": "app"}), "done")
-    error = await stopped(where, agent, "source")
+    error = await stopped(where, agent, "deferred-source")
     with pytest.raises(UserError, match="cannot be forked after turn 2"):
-        await agent.fork("source", where.journal, turn=2)
+        await agent.fork("deferred-source", where.journal, turn=2)
     with pytest.raises(Deferred) as caught:
-        await agent.fork("source", where.journal, turn=1, new_loop_id=f"forked-{where.kind}")
+        await agent.fork("deferred-source", where.journal, turn=1, new_loop_id=f"forked-{where.kind}")
     assert caught.value.loop_id == f"forked-{where.kind}"
     result = await agent.resume(
         f"forked-{where.kind}", where.journal, deferred_results=ok(caught.value.requests)
     )
     assert result.output == "done"
-    assert await stopped(where, agent, "source")
+    assert await stopped(where, agent, "deferred-source")
     assert error.requests == caught.value.requests
 
 
@@ -312,10 +316,10 @@ async def test_a_loop_that_is_not_there_or_another_takes_no_results() -> None:
     journal, agent = MemoryJournal(), agent_of(TWO, "done")
     error = await stopped(Where.here(journal), agent, "one")
     with pytest.raises(LoopNotFound):
-        await agent.run("go", journal=journal, loop_id="two", deferred_results=ok(error.requests))
+        await agent.run("go", journal=journal, loop_id="deferred-two", deferred_results=ok(error.requests))
     with pytest.raises(LoopMismatch):
         await agent.run("stay", journal=journal, loop_id="one", deferred_results=ok(error.requests))
-    assert await journal.read("two") == []
+    assert await journal.read("deferred-two") == []
     assert (await load(journal, "one"))[1].deferred
 
 
