@@ -381,6 +381,7 @@ EFFECTS: dict[type[Any], SearchStrategy[effects.Effect]] = {
         id=names,
         signals=st.lists(st.sampled_from(SignalType), max_size=2).map(tuple),
         until=maybe(moments),
+        calls=st.lists(names, max_size=2).map(tuple),
     ),
     effects.Deliver: st.builds(effects.Deliver, id=names),
     effects.End: st.builds(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from flyball.core import errors, events
 from flyball.core.context import RunContext
-from flyball.core.errors import FlyballError
+from flyball.core.deferred import DeferredToolRequest, DeferredToolResult
+from flyball.core.errors import Deferred, FlyballError
 from flyball.core.events import Outcome
 from flyball.core.limits import Limits, UsageLimits, UsageQuota
 from flyball.core.messages import (
@@ -34,11 +35,12 @@ from flyball.core.usage import RunUsage, Usage
 from flyball.inference.engine import Engine
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.answering import send_results
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.recorded import pending_approvals, send_signal, snapshot_at
 from flyball.orchestrate.result import RunResult
 from flyball.tool.decorator import tool
-from flyball.tool.errors import ModelRetry
+from flyball.tool.errors import CallDeferred, ModelRetry
 from flyball.tool.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -154,8 +156,12 @@ __all__ = [
     "And",
     "Audio",
     "AuditLog",
+    "CallDeferred",
     "ContentFilter",
     "CostTracker",
+    "Deferred",
+    "DeferredToolRequest",
+    "DeferredToolResult",
     "Document",
     "Engine",
     "ExecutionHints",
@@ -234,6 +240,7 @@ __all__ = [
     "events",
     "pending_approvals",
     "reflect",
+    "send_results",
     "send_signal",
     "snapshot_at",
     "system",

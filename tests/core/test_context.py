@@ -61,3 +61,8 @@ def test_the_history_is_there_where_it_was_asked_for() -> None:
     assert RunContext(None, facts).messages == (user("hi"),)
     with pytest.raises(UserError, match=r"'search' reads ctx\.messages"):
         _ = RunContext(None, FACTS).messages
+
+
+def test_outside_a_run_nobody_could_ask_to_detach() -> None:
+    with pytest.raises(UserError, match="nobody could ask"):
+        _ = RunContext(None, FACTS).detach

@@ -12,7 +12,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from flyball import Agent, Journal, Runtime, Signal, SignalType, send_signal
+from flyball import (
+    Agent,
+    Deferred,
+    DeferredToolResult,
+    Journal,
+    Runtime,
+    Signal,
+    SignalType,
+    send_results,
+    send_signal,
+)
 from flyball.core.history import check_history
 from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
@@ -48,6 +58,8 @@ class ExampleRun:
     """What the model says, where the example names a real one."""
     decisions: tuple[tuple[SignalType, int, str], ...] = ()
     """What is said about which of the calls that wait, and why."""
+    result: str = ""
+    """What comes of each call that is deferred."""
 
     def __repr__(self) -> str:
         return self.name
@@ -65,13 +77,23 @@ class ExampleRun:
         return None if self.deps is None else self.deps(example(self.name), folder)
 
     async def ended(
-        self, running: Awaitable[RunResult[Any]], journal: Journal, runtime: Runtime | None = None
+        self, run: Callable[[], Awaitable[RunResult[Any]]], journal: Journal, runtime: Runtime | None = None
     ) -> tuple[Any, ...]:
-        """How the run with the id `one` ends: output, messages, usage, and its journal in normal form."""
-        running = asyncio.ensure_future(running)
+        """How the run with the id `one` ends: output, messages, usage, and its journal in normal form.
+
+        It is gone on with if it comes to wait for results.
+        """
+        running = asyncio.ensure_future(run())
         if self.decisions:
             await self._decide(journal, runtime)
-        result = await asyncio.wait_for(running, 20)
+        try:
+            result = await asyncio.wait_for(running, 20)
+        except Deferred as deferred:
+            results = [
+                DeferredToolResult(one.tool_name, one.tool_call_id, self.result) for one in deferred.requests
+            ]
+            await (runtime.answer("one", results) if runtime else send_results(journal, "one", results))
+            result = await asyncio.wait_for(run(), 20)
         check_history(result.messages)
         return str(result.output), result.messages, result.usage, normal_form(await result.events())
 
@@ -107,6 +129,13 @@ EXAMPLE_RUNS = (
         decisions=((SignalType.REJECT, 1, "ask a manager"), (SignalType.APPROVE, 0, "")),
     ),
     ExampleRun("costs", "How do owls fly?", "Owls fly silently."),
+    ExampleRun(
+        "deferred_calls",
+        "Build all.",
+        "The app is green, the docs are not: a link is broken.",
+        lambda module, _: module.Queue(),
+        result="green",
+    ),
     ExampleRun("durable_run", "A trip to Oslo.", "All is booked.", _hotel),
     ExampleRun("fork_and_compare", "What is wrong?", "The cellar floods when it rains."),
     ExampleRun(

@@ -83,6 +83,7 @@ from flyball.orchestrate.requests import request_for
 from flyball.orchestrate.sending import base
 from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import EDGES, State
+from flyball.orchestrate.turn import waits_for_results
 
 T = TypeVar("T")
 
@@ -173,7 +174,8 @@ _arguments = st.sampled_from(["{}", '{"x": 1}', '{"x": 1}', '{"x": '])
 _usages = st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9))
 _finishes = st.none() | st.sampled_from(FinishReason)
 _other_arguments = st.none() | st.just("{}")
-_statuses = st.sampled_from([ResultKind.RETURN, ResultKind.RETURN, ResultKind.RETRY])
+_statuses = st.sampled_from([ResultKind.RETURN, ResultKind.RETURN, ResultKind.RETRY, ResultKind.DEFERRED])
+_answers = st.sampled_from([ResultKind.RETURN, ResultKind.RETRY])
 _later = st.sampled_from([0.0, 100.0])
 _stages = st.sampled_from(Stage)
 carried = st.none() | st.builds(
@@ -309,6 +311,7 @@ class World:
         spent = sum([call.usage for call in state.spent if call.usage is not None], Usage())
         assert spent.input_tokens + began.input_tokens == state.usage.input_tokens
         assert spent.output_tokens + began.output_tokens == state.usage.output_tokens
+        self.check_what_waits()
         self.check_the_end()
 
     def check_snapshot(self) -> None:
@@ -326,6 +329,26 @@ class World:
         )
         check_history(went_on.history, complete=True)
         assert went_on.tool_retries == self.state.tool_retries
+
+    def check_what_waits(self) -> None:
+        """What is deferred is open, is run no more and is waited for; nothing is recorded as its result."""
+        state = self.state
+        assert all(state.results[index] is None for index in state.deferred)
+        assert state.at == "execute" or not (state.deferred or state.detached)
+        effects = owed(state)
+        running = {effect.index for effect in effects if isinstance(effect, Execute)}
+        assert not running & set(state.deferred)
+        waits = [effect for effect in effects if isinstance(effect, Wait)]
+        named = [name for effect in waits for name in effect.calls]
+        assert named == ([] if state.paused else [state.calls[index].id for index in state.deferred])
+        only = bool(effects) and all(isinstance(one, Wait) and not one.signals for one in effects)
+        assert waits_for_results(state) == only
+        if state.at in ("infer", "deliver", "end", "done"):
+            assert not any(
+                result.status is ResultKind.DEFERRED and not result.is_error
+                for message in state.history
+                for result in message.tool_results
+            )
 
     def check_the_end(self) -> None:
         """A cancel goes to every child that is recorded, and an answer to the editor."""
@@ -415,6 +438,11 @@ def from_outside(draw: st.DrawFn, world: World) -> Event:
     now, state = world.now, world.state
     if state.at == "done" and draw(_either):
         return Reopened(now)
+    if state.deferred and draw(_either):
+        index = one_of_these(draw, state.deferred)
+        call = state.calls[index]
+        result = ToolResult(call.id, call.name, "at last", status=draw(_answers), stop_loop=one_in(draw, 5))
+        return ToolReturned(now, state.turn, index, result)
     kind = draw(_up_to[9])
     if kind <= 2:
         return SignalReceived(now, draw(signals))

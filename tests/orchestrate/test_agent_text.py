@@ -300,7 +300,8 @@ async def test_metadata_that_cannot_be_recorded_is_refused(run: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "told"), [("lop_id", "did you mean 'loop_id'"), ("colour", r"it has clock, correlation, deps")]
+    ("option", "told"),
+    [("lop_id", "did you mean 'loop_id'"), ("colour", r"it has clock, correlation, deferred_results, deps")],
 )
 async def test_a_slip_in_an_option_is_not_taken_for_silence(run: Runner, option: str, told: str) -> None:
     with pytest.raises(UserError, match=f"no option '{option}'.*{told}"):

@@ -22,15 +22,15 @@ async def test_in_process_on_a_runtime_and_split_apart(run: ExampleRun, tmp_path
     agent, hotel = run.agent(), tmp_path / "hotel"
     memory = MemoryJournal()
     options: dict[str, Any] = {"loop_id": "one", "deps": run.deps_in(hotel)}
-    here = await run.ended(agent.run(run.prompt, journal=memory, **options), memory)
+    here = await run.ended(lambda: agent.run(run.prompt, journal=memory, **options), memory)
     assert here[0] == run.output
     async with SQLiteJournal(tmp_path / "runs.db") as journal, LocalRuntime(journal) as runtime:
         options["deps"] = run.deps_in(hotel)
-        running = agent.run(run.prompt, runtime=runtime, **options)
-        assert await run.ended(running, journal, runtime) == here
+        again = await run.ended(lambda: agent.run(run.prompt, runtime=runtime, **options), journal, runtime)
+        assert again == here
     driver = SplitDriver(deps=run.deps_in(hotel))
     where = Where("calm", driver.journal, driver)
-    assert await run.ended(where.run(agent, run.prompt, "one"), driver.journal) == here
+    assert await run.ended(lambda: where.run(agent, run.prompt, "one"), driver.journal) == here
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -39,5 +39,6 @@ async def test_where_everything_goes_wrong(run: ExampleRun, seed: int, tmp_path:
     """Tools that remember may have run twice and say so; what comes of it is the same all the same."""
     driver = SplitDriver(seed, ROUGH, deps=run.deps_in(tmp_path / "hotel"))
     where = Where("rough", driver.journal, driver)
-    split = await run.ended(where.run(run.agent(), run.prompt, "one"), driver.journal)
+    agent = run.agent()
+    split = await run.ended(lambda: where.run(agent, run.prompt, "one"), driver.journal)
     assert split[0] == run.output

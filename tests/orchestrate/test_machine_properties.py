@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,9 @@ from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import Safety
 from flyball.orchestrate.commands import call_to_run
+from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.machine import accepts, apply, fold, owed
+from flyball.orchestrate.turn import detachable
 from tests.orchestrate.simulation import (
     World,
     call_ids,
@@ -134,9 +137,16 @@ def test_every_loop_can_be_brought_to_its_end(world: World) -> None:
         if world.state.at == "done":
             return
         effects = owed(world.state)
-        waits = [effect for effect in effects if isinstance(effect, Wait) and effect.signals]
+        waits = [
+            effect for effect in effects if isinstance(effect, Wait) and (effect.signals or effect.calls)
+        ]
         work = [effect for effect in effects if is_work(effect)]
         if waits and not work:
+            if waits[0].calls:
+                index = next(n for n, call in enumerate(world.state.calls) if call.id == waits[0].calls[0])
+                result = ToolResult(waits[0].calls[0], world.state.calls[index].name, "ok")
+                assert world.offer(ToolReturned(world.now, world.state.turn, index, result))
+                continue
             kind = waits[0].signals[0]
             assert world.offer(SignalReceived(world.now, Signal(kind)))
             continue
@@ -186,6 +196,20 @@ _with_tools = st.builds(
     filters=st.booleans(),
     end_strategy=st.sampled_from(["early", "exhaustive"]),
 )
+
+
+@given(worlds())
+def test_who_runs_is_asked_to_detach_once_and_nothing_else_changes(world: World) -> None:
+    state, detach = world.state, SignalReceived(world.now, Signal(SignalType.DETACH))
+    before, running = msgspec.structs.asdict(state), detachable(state)
+    assert world.offer(detach) == any(index not in before["detached"] for index in running)
+    assert not world.offer(detach)
+    after = msgspec.structs.asdict(state)
+    assert set(after.pop("detached")) == set(before.pop("detached")) | set(running)
+    assert after == before
+    for effect in owed(state):
+        if isinstance(effect, Execute):
+            assert call_facts(state, effect).detached == (effect.index in running)
 
 
 @st.composite

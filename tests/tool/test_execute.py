@@ -10,7 +10,7 @@ from flyball.core.context import RunContext
 from flyball.core.errors import ToolUnavailable
 from flyball.core.messages import ResultKind, ToolResult
 from flyball.core.tools import Safety
-from flyball.tool import FunctionTool, ModelRetry, execute, tool
+from flyball.tool import CallDeferred, FunctionTool, ModelRetry, execute, tool
 from tests.tool.contexts import a_call, a_context
 
 FAILED = {"code": "TOOL_EXECUTION_FAILED"}
@@ -282,3 +282,17 @@ async def test_no_arguments_make_it_raise(args_json: str):
         result = await execute(made, a_call(args_json), None)
         assert (result.call_id, result.name) == ("call-1", "it")
         result.text.encode("utf-8")
+
+
+async def test_a_call_that_is_deferred_is_told_as_that() -> None:
+    asked: list[int] = []
+
+    @tool(safety="idempotent")
+    async def later(x: int) -> str:
+        asked.append(x)
+        raise CallDeferred(f"job {x}")
+
+    result = await execute(later, a_call('{"x": 3}', "later"), None)
+    assert (result.status, result.content, result.error) == (ResultKind.DEFERRED, "job 3", None)
+    assert asked == [3], "it is not tried again"
+    assert CallDeferred().message == ""

@@ -9,6 +9,7 @@ from typing_extensions import TypeVar
 
 from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
+from flyball.core.detach import Detach, DetachSource
 from flyball.core.errors import DepsError, UserError
 from flyball.core.messages import Message
 from flyball.core.usage import CallUsage, RunUsage
@@ -26,7 +27,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     `idempotency_key` is the same each time the same call is run, also in another process after a crash.
     `history` is there only where it was asked for, and so is `carried`, what a snapshot has besides. `at` is
     the time at which a function is called by the loop itself, and `spent` what each model call used; tools
-    are not told.
+    are not told. `detached`: the call had been asked to detach before it was run.
     """
 
     loop_id: str
@@ -49,6 +50,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     at: float = 0.0
     carried: Carried | None = None
     spent: tuple[CallUsage, ...] = ()
+    detached: bool = False
 
 
 class RunContext(Generic[DepsT]):
@@ -58,12 +60,15 @@ class RunContext(Generic[DepsT]):
     from within one is told so: `await other.run("…", parent=ctx)` begins a child of this run.
     """
 
-    __slots__ = ("_begun", "_deps", "_home", "facts")
+    __slots__ = ("_begun", "_deps", "_detach", "_detaches", "_home", "facts")
 
-    def __init__(self, deps: DepsT, facts: RunFacts, home: Any = None) -> None:
+    def __init__(
+        self, deps: DepsT, facts: RunFacts, home: Any = None, detaches: DetachSource | None = None
+    ) -> None:
         self._deps = deps
         self.facts = facts
         self._home = home
+        self._detaches = detaches
 
     @property
     def home(self) -> Any:
@@ -183,6 +188,22 @@ class RunContext(Generic[DepsT]):
     def idempotency_key(self) -> str:
         """Names this call for ever: the same when it is run again after a crash."""
         return self.facts.idempotency_key
+
+    @property
+    def detach(self) -> Detach:
+        """Whether somebody has asked this tool call to move its work to the background, and return.
+
+        Raises:
+            UserError: outside a tool call of a run: nobody could ask.
+        """
+        try:
+            return self._detach
+        except AttributeError:
+            source, facts = self._detaches, self.facts
+            if source is None:
+                raise UserError("ctx.detach is for tools while a run calls them: nobody could ask") from None
+            self._detach = source.detach(facts.idempotency_key, asked=facts.detached)
+            return self._detach
 
     @property
     def retry(self) -> int:

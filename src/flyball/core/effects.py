@@ -64,10 +64,11 @@ class Settle(_Effect, frozen=True, tag="settle"):
 
 
 class Wait(_Effect, frozen=True, tag="wait"):
-    """Wait: for one of these signals, or until a time."""
+    """Wait: for one of these signals, for the results of these calls, or until a time."""
 
     signals: tuple[SignalType, ...] = ()
     until: float | None = None
+    calls: tuple[str, ...] = ()
 
 
 class Deliver(_Effect, frozen=True, tag="deliver"):

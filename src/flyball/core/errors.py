@@ -42,6 +42,8 @@
     │   ├── Rejected                    ORCHESTRATION_REJECTED
     │   ├── IllegalTransition           ORCHESTRATION_ILLEGAL_TRANSITION
     │   ├── SignalRefused               ORCHESTRATION_SIGNAL_REFUSED
+    │   ├── Deferred                    ORCHESTRATION_DEFERRED
+    │   ├── AnswerRefused               ORCHESTRATION_ANSWER_REFUSED
     │   ├── UnknownAgent                ORCHESTRATION_UNKNOWN_AGENT
     │   ├── WorkPutAside                ORCHESTRATION_WORK_PUT_ASIDE
     │   └── JournalFailure              ORCHESTRATION_JOURNAL_FAILED
@@ -86,8 +88,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, ClassVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
+from flyball.core.deferred import DeferredToolRequest
 from flyball.core.encodable import NotEncodable, clean_text, to_json
 
 
@@ -466,6 +469,33 @@ class SignalRefused(OrchestrationFailure):
     """A signal does not fit where the loop stands: details `loop_id`, `signal`, `stage`, `fits`."""
 
     code = "ORCHESTRATION_SIGNAL_REFUSED"
+
+
+class Deferred(OrchestrationFailure):
+    """Calls wait for results from outside: details `loop_id`, `requests`. The loop is not over."""
+
+    code = "ORCHESTRATION_DEFERRED"
+
+    @property
+    def loop_id(self) -> str:
+        """The loop, by which it can be gone on with once there are results."""
+        return str(self.details.get("loop_id", ""))
+
+    @property
+    def requests(self) -> tuple[DeferredToolRequest, ...]:
+        """The calls that wait, with their arguments."""
+        return convert(self.details.get("requests", ()), tuple[DeferredToolRequest, ...])
+
+    @property
+    def messages(self) -> tuple[Any, ...]:
+        """The history so far, with these calls open: for `run(messages=..., deferred_results=...)`."""
+        return () if self.partial is None else self.partial.messages
+
+
+class AnswerRefused(OrchestrationFailure):
+    """A result from outside is of no call that waits for one: details `call_id` or `missing`, `waiting`."""
+
+    code = "ORCHESTRATION_ANSWER_REFUSED"
 
 
 class UnknownAgent(OrchestrationFailure):

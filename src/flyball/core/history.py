@@ -51,7 +51,10 @@ def check_history(history: Sequence[Message], *, complete: bool = False) -> None
                     )
         before = role
     if calls:
-        raise InvalidMessage(f"the history ends with unanswered tool calls: {', '.join(calls)}")
+        raise InvalidMessage(
+            f"the history ends with unanswered tool calls: {', '.join(calls)}; "
+            "results that came later are given as deferred_results="
+        )
     if complete and before not in (_USER, _TOOL):
         raise InvalidMessage(f"a history that is sent ends with a user or a tool message, not with {before}")
 

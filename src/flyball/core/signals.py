@@ -12,7 +12,7 @@ from flyball.core.errors import UserError
 
 
 class SignalType(StrEnum):
-    """SemStreams' seven signals."""
+    """SemStreams' seven signals, and gollem's detach."""
 
     CANCEL = "cancel"
     """Stop at once."""
@@ -28,13 +28,15 @@ class SignalType(StrEnum):
     """Say something to the model, without deciding anything."""
     RETRY = "retry"
     """Try a failed loop again."""
+    DETACH = "detach"
+    """Ask the tools that run to move their work to the background, and return."""
 
 
 class Signal(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """One signal, with who sent it and why.
 
-    `id` makes it safe to send twice. `call_id` names the tool call that is approved or rejected; without it
-    all that wait are meant.
+    `id` makes it safe to send twice. `call_id` names the tool call that is approved, rejected or
+    detached; without it all that wait (or run) are meant.
     """
 
     type: SignalType

@@ -29,6 +29,14 @@ from flyball.core.settings import ModelSettings
 from flyball.core.spec import LoopSpec, OutputMode
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
+from flyball.orchestrate.answering import (
+    OutsideResult,
+    completed,
+    for_recorded,
+    length_with,
+    open_calls,
+    send_results,
+)
 from flyball.orchestrate.bindings import (
     Approval,
     Bindings,
@@ -231,6 +239,7 @@ class Agent(Generic[DepsT, OutputT]):
         """Run to the end and give the result.
 
         Raises:
+            Deferred: calls wait for results from outside; it says which, and the loop can be gone on with.
             FlyballError: the run failed or was cancelled; `partial` holds what it had reached.
         """
         given: Any = options
@@ -326,13 +335,24 @@ class Agent(Generic[DepsT, OutputT]):
         return [task.result() for task in tasks]
 
     async def resume(
-        self, loop_id: str, journal: Journal, *, deps: DepsT | None = None
+        self,
+        loop_id: str,
+        journal: Journal,
+        *,
+        deps: DepsT | None = None,
+        deferred_results: Sequence[OutsideResult] = (),
     ) -> RunResult[OutputT]:
         """Go on with a recorded loop, by its recorded spec; a finished one gives its result again.
 
+        `deferred_results` are those of calls that wait for them.
+
         Raises:
             LoopNotFound: the journal holds no such loop.
+            AnswerRefused: a result is of no call that waits for one.
+            Deferred: it waits for results, still or again.
         """
+        if deferred_results:
+            await send_results(journal, loop_id, deferred_results)
         drive = await Drive.take_over(self._bound({"deps": deps}), journal, loop_id)
         await drive.run()
         return await edited(drive) if drive.state.spec.editor else result_of(drive)
@@ -495,6 +515,8 @@ class Agent(Generic[DepsT, OutputT]):
         started = _started(bindings.spec, prompt_message(prompt), options, clock.now())
         check_question(started)
         journal = options.get("journal")
+        if results := for_recorded(options):
+            await send_results(journal, started.loop_id, results, clock, started)
         if journal is None:
             return await Drive.begin(bindings, MemoryJournal(), started, clock, shared=False)
         home = options["parent"].home if "parent" in options else None
@@ -515,13 +537,20 @@ class Agent(Generic[DepsT, OutputT]):
             return
         bindings, started, clock = self.begun(prompt, options)
         runtime: Driver = options["runtime"]
+        if results := for_recorded(options):
+            await runtime.answer(started.loop_id, results, started)
         async with runtime.join(bindings, options.get("journal"), started, clock) as following:
+            if results:  # what follows from them is shown, though it may have happened by now
+                events = await following.journal.read(started.loop_id)
+                following.length = min(following.length, length_with(events, results))
             yield await FollowedLoop.join(following, bindings, started.loop_id)
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
         """Hand the loop to another driver."""
         bindings, started, clock = self.begun(prompt, options)
         runtime: Driver = options["runtime"]
+        if results := for_recorded(options):
+            await runtime.answer(started.loop_id, results, started)
         journal, state = await runtime.run(bindings, options.get("journal"), started, clock)
         result = result_from(state, bindings.output, journal, bindings.tracker)
         if not state.spec.editor:
@@ -582,6 +611,8 @@ def check_question(started: Started) -> None:
 def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -> Started:
     history, carried = carried_by(options)
     if history:
+        if (results := options.get("deferred_results")) and open_calls(history):
+            history = completed(history, results)
         check_history(history)
         for message in history:
             parts = message.parts

@@ -36,7 +36,7 @@ from flyball.orchestrate.moves import (
     say,
 )
 from flyball.orchestrate.state import State, turns_before
-from flyball.orchestrate.turn import pause, results_came
+from flyball.orchestrate.turn import detachable, pause, results_came, unfinished_once
 
 _SYSTEM, _USER = Role.SYSTEM, Role.USER
 OVER = frozenset({"deliver", "end", "done"})
@@ -143,6 +143,9 @@ def signal_received(state: State, event: SignalReceived) -> None:
             deny(state, index, signal.text)
         if state.at == "execute":
             results_came(state)
+    elif signal.type is SignalType.DETACH:
+        asked = detachable(state, signal.call_id)
+        state.detached = (*state.detached, *[index for index in asked if index not in state.detached])
 
 
 def _cancelled(state: State, signal: Signal) -> None:
@@ -183,10 +186,9 @@ def resumed(state: State, event: Resumed) -> None:
     state.epoch = event.epoch
     if state.at != "execute":
         return
-    for index in state.once:
-        if state.results[index] is None:
-            state.results[index] = interrupted(state.calls[index])
-            state.open -= 1
+    for index in unfinished_once(state):
+        state.results[index] = interrupted(state.calls[index])
+        state.open -= 1
     results_came(state)
 
 

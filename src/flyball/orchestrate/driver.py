@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import Any
 
 from flyball.core.clock import Clock, Timer
+from flyball.core.detach import Detach
 from flyball.core.effects import (
     Admit,
     Deliver,
@@ -66,11 +67,14 @@ from flyball.orchestrate.editing import editor_bindings, editor_loop, editor_sta
 from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.ledger import Ledger
-from flyball.orchestrate.machine import fold, owed, start, take
+from flyball.orchestrate.machine import asked_to_detach, fold, owed, start, take
 from flyball.orchestrate.requests import RequestParts, request_of, request_parts
+from flyball.orchestrate.result import deferred
 from flyball.orchestrate.signalling import signal_event, stage_if_taken
 from flyball.orchestrate.state import State
 from flyball.orchestrate.tasks import current_task
+from flyball.orchestrate.turn import unfinished_once, waits_for_results
+from flyball.tool.detach import Detaches
 
 UNREAD: Any = object()
 """Stands for an output that has not been read from the state yet."""
@@ -83,6 +87,7 @@ class Drive(Ledger):
     """
 
     _cancelling = 0
+    _detaches: Detaches | None = None
     _failure: Exception | None = None
     _follower: asyncio.Handle | asyncio.Task[None] | None = None
     _timer: Timer | None = None
@@ -96,6 +101,8 @@ class Drive(Ledger):
     interrupted = False
     """Whether `effect` has been told to stop, because it is owed no longer."""
     output: Any = UNREAD
+    stays = False
+    """Whether results from outside are waited for here; else who drives is told that they are missing."""
     task: asyncio.Task[Any] | None = None
     """The task that drives, while it may be interrupted."""
 
@@ -206,7 +213,7 @@ class Drive(Ledger):
         self.task = task = current_task(asyncio.get_running_loop())
         self._cancelling = 0 if task is None else task.cancelling()
         state = self.state
-        if state.once and state.at == "execute" and any(state.results[n] is None for n in state.once):
+        if state.once and state.at == "execute" and unfinished_once(state):
             # The task that ran them was cancelled. They may not start again: as after any other break.
             self.take(Resumed(self.clock.now(), VERSION, state.epoch + 1))
 
@@ -336,6 +343,10 @@ class Drive(Ledger):
                     return
                 if (self.pending or self._busy) and not await self.flush():
                     continue
+                if not (running or self.stays) and waits_for_results(self.state):
+                    if self.shared and await self._answered_by_now():
+                        continue
+                    raise deferred(self.state, self.journal, self.bindings.tracker)
                 for name, effect in wanted.items():
                     if name not in running:
                         running[name] = asyncio.ensure_future(self.perform(effect))
@@ -352,6 +363,12 @@ class Drive(Ledger):
             self._wake = None
             if running:
                 await _stopped(list(running.values()))
+
+    async def _answered_by_now(self) -> bool:
+        """Whether somebody has appended something that was not known here yet."""
+        length = self.length
+        await self.catch_up()
+        return self.length != length
 
     def _take_done(
         self, running: dict[str, asyncio.Future[Event | None]], effects: Mapping[str, Effect]
@@ -411,7 +428,13 @@ class Drive(Ledger):
         tool = self.bindings.tools.get(call.name)
         facts = call_facts(state, effect) if tool is not None and tool.wants_context else None
         bindings, now = self.bindings, self.clock.now
-        return performers.call_tool(tool, call, state.turn, index, bindings.deps, facts, now, self)
+        return performers.call_tool(tool, call, state.turn, index, bindings.deps, facts, now, self, self)
+
+    def detach(self, call: str, *, asked: bool = False) -> Detach:
+        """See `DetachSource.detach`."""
+        if self._detaches is None:
+            self._detaches = Detaches()
+        return self._detaches.detach(call, asked=asked or call in asked_to_detach(self.state))
 
     async def _execute_once(self, effect: Execute) -> Event | None:
         """Record that the call starts, then run it, unless something else came first."""
@@ -507,8 +530,15 @@ class Drive(Ledger):
         if self.take(TimePassed(now if deadline is None or now > deadline else deadline)):
             self.stir()
 
+    def theirs_folded(self) -> None:
+        """Others may have asked what runs here to detach."""
+        if self._detaches is not None:
+            self._detaches.ask(asked_to_detach(self.state))
+
     def stir(self) -> None:
         """Make the driver look again: wake it, or interrupt what it runs if that is owed no longer."""
+        if self._detaches is not None:
+            self._detaches.ask(asked_to_detach(self.state))
         if self._wake is not None:
             if not self._wake.done():
                 self._wake.set_result(None)

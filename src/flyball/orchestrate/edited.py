@@ -6,12 +6,13 @@ in `result.editor.error`. It is not raised, for the architect's answer would be 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
 from flyball.core.clock import Clock
-from flyball.core.errors import FlyballError
+from flyball.core.errors import Deferred, FlyballError
 from flyball.core.events import Outcome, Started
 from flyball.orchestrate.bindings import Bindings, nobody_can_approve
 from flyball.orchestrate.driver import Drive
@@ -22,6 +23,7 @@ from flyball.orchestrate.machine import fold
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import result_of
 from flyball.orchestrate.state import State
+from flyball.orchestrate.turn import waits_for_results
 
 
 def has_edited(state: State) -> bool:
@@ -42,7 +44,8 @@ async def edited(drive: Drive) -> RunResult[Any]:
 async def _driven(editor: Drive) -> RunResult[Any]:
     if editor.bindings.waits_for_people and not editor.shared:
         raise nobody_can_approve(editor.bindings)  # a handle on the architect's run does not reach it
-    await editor.run()
+    with suppress(Deferred):  # the result says that it waits
+        await editor.run()
     if has_edited(editor.state):
         return await edited(editor)
     return _ending(editor.state, editor.bindings, editor.journal)
@@ -89,7 +92,7 @@ async def _over(journal: Journal, loop_id: str) -> State:
     while True:
         events = await journal.read(loop_id)
         state = fold(events, f"loop {loop_id}") if events else None
-        if state is not None and state.at == "done":
+        if state is not None and (state.at == "done" or waits_for_results(state)):
             return state
         await journal.wait(loop_id, len(events))
 

@@ -21,7 +21,9 @@ from typing import Protocol, runtime_checkable
 from msgspec import Struct
 
 from flyball.core.clock import Clock
+from flyball.core.deferred import DeferredToolResult
 from flyball.core.events import Stage, Started
+from flyball.core.messages import ToolResult
 from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.bindings import Bindings
@@ -72,6 +74,20 @@ class Following(Protocol):
 @runtime_checkable
 class Driver(Protocol):
     """Runs loops somewhere else than in the caller's task."""
+
+    async def answer(
+        self, loop_id: str, results: Sequence[DeferredToolResult | ToolResult], wanted: Started | None = None
+    ) -> Stage:
+        """Give a loop results of calls that wait for them; recorded when this returns, with its stage then.
+
+        All of them are taken, or none. One that was taken before is not taken again, and that is no error.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+            LoopMismatch: the loop is another one than the `wanted` one.
+            AnswerRefused: a result is of no call that waits, or of one that has another result.
+        """
+        ...
 
     async def run(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock

@@ -54,6 +54,7 @@ def call_facts(state: State, effect: Execute) -> RunFacts:
         state.depth,
         state.spec.limits.max_depth,
         carried=carried_of(state) if tool.wants_history else None,
+        detached=effect.index in state.detached,
     )
 
 

@@ -27,10 +27,11 @@ from flyball.orchestrate.elsewhere import Delta, Following
 from flyball.orchestrate.machine import fold, owed, take
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.pieces import Pieces
-from flyball.orchestrate.result import RunResult
+from flyball.orchestrate.result import RunResult, deferred
 from flyball.orchestrate.runs import Step, begun_at, result_from, step_of
 from flyball.orchestrate.state import turns_before
 from flyball.orchestrate.streaming import is_running
+from flyball.orchestrate.turn import waits_for_results
 
 
 class Recorded(Struct, frozen=True):
@@ -162,6 +163,16 @@ class FollowedLoop(Followed):
     def reader(self) -> Reader:
         """What reads its answers as the output."""
         return self._bindings.output
+
+    async def _hear(self) -> None:
+        """Wait for news, unless none will come before somebody gives the loop results.
+
+        Raises:
+            Deferred: it waits for them.
+        """
+        if waits_for_results(self.state):
+            raise deferred(self.state, self._following.journal, self._bindings.tracker)
+        await super()._hear()
 
     async def signal(self, signal: Signal) -> Stage:
         """Say something to the loop, where it stands now; that may be ahead of what was shown."""

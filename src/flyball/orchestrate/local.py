@@ -25,6 +25,7 @@ from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.answering import OutsideResult, send_results
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import Drive, check_same
@@ -105,6 +106,14 @@ class LocalRuntime:
             await self._go_on(loop_id)
         return stage
 
+    async def answer(
+        self, loop_id: str, results: Sequence[OutsideResult], wanted: Started | None = None
+    ) -> Stage:
+        """See `Driver.answer`. A loop that is not carried on here goes on once it is submitted."""
+        carried = self._carried.get(loop_id)
+        clock = SYSTEM_CLOCK if carried is None else carried.clock
+        return await send_results(self._journal, loop_id, results, clock, wanted)
+
     async def aclose(self) -> None:
         """Stop driving. The loops stay as they are recorded."""
         tasks = [carried.task for carried in self._carried.values()]
@@ -125,7 +134,9 @@ class LocalRuntime:
     async def run(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
     ) -> tuple[Journal, State]:
-        """See `Driver.run`. It waits until the loop is over, however long people take to approve."""
+        """See `Driver.run`. It waits until the loop is over, however long people take to approve; but not for
+        results from outside.
+        """
         check_kept(journal, self._journal)
         await self._begin(bindings, started, clock)
         return self._journal, await self._ended(started.loop_id)
@@ -269,6 +280,9 @@ class _Carried:
 class _HeardDrive(Drive):
     """A drive whose model calls are made in pieces while somebody hears of them."""
 
+    stays = (
+        True  # whoever waits for the loop is told; the loop itself goes on by itself once there are results
+    )
     hearers: Callable[[], Sequence[Hearing]] = staticmethod(lambda: ())
 
     def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:

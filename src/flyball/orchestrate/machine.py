@@ -37,6 +37,7 @@ Where a loop stands
     anywhere -> [deliver] -> end -> done         by an answer, a failure, a limit, a cancel, the deadline
 
 Steps in brackets are left out where nothing is registered for them: what is not used is never owed.
+A call that its tool defers stays open, and its result is waited for; it may come from anybody.
 A loop that is paused owes only the wait for a signal; a pause begins where the loop next moves, so that what
 runs may finish. A deadline is owed as a Wait until its time, beside whatever else is owed.
 
@@ -92,7 +93,7 @@ from flyball.core.events import (
     TurnPrepared,
     TurnSettled,
 )
-from flyball.core.messages import Message, Role, ToolCall
+from flyball.core.messages import Message, ResultKind, Role, ToolCall
 from flyball.core.signals import SignalType
 from flyball.core.tools import Safety
 from flyball.orchestrate import course, turn
@@ -191,18 +192,28 @@ def effect_id(state: State, kind: str, index: int) -> str:
     return f"{state.loop_id}/{state.attempt}/{state.turn}/{kind}/{index}"
 
 
+def asked_to_detach(state: State) -> list[str]:
+    """The running calls that were asked to move their work to the background, by the ids of their effects."""
+    return [effect_id(state, "execute", index) for index in state.detached]
+
+
 def _owed_execution(state: State) -> list[Effect]:
-    """Calls that may run together, or the next one that must run alone; approvals are waited for beside."""
+    """Calls that may run together, or the next one that must run alone.
+
+    Approvals, and results from outside, are waited for beside.
+    """
     tools, calls, number = state.spec.tools, state.calls, state.turn
     start = f"{state.loop_id}/{state.attempt}/{number}/execute/"
-    if len(calls) == 1 and not state.awaiting and not state.pausing:  # the usual turn
+    if len(calls) == 1 and not (state.awaiting or state.deferred or state.pausing):  # the usual turn
         return [Execute(f"{start}0", number, 0, tools[calls[0].name].safety is _AT_MOST_ONCE)]
     effects: list[Effect] = [
         Execute(f"{start}{index}", number, index, tools[calls[index].name].safety is _AT_MOST_ONCE)
         for index in turn.runnable(state)
     ]
-    if state.awaiting:
-        effects.append(Wait(effect_id(state, "wait", 0), _FOR_APPROVAL))
+    if state.awaiting or state.deferred:
+        waiting = tuple([calls[index].id for index in state.deferred])
+        signals = _FOR_APPROVAL if state.awaiting else ()
+        effects.append(Wait(effect_id(state, "wait", 0), signals, calls=waiting))
     return effects
 
 
@@ -214,7 +225,7 @@ def _owed_end(state: State) -> End:
     return End(effect_id(state, "end", 0), outcome, state.error, cancels, editor)
 
 
-_AT_MOST_ONCE = Safety.AT_MOST_ONCE
+_AT_MOST_ONCE, _DEFERRED = Safety.AT_MOST_ONCE, ResultKind.DEFERRED
 _FOR_APPROVAL = (SignalType.APPROVE, SignalType.REJECT)
 _WHILE_PAUSED = (SignalType.RESUME,)
 
@@ -261,6 +272,7 @@ def _accepts_return(state: State, event: ToolReturned) -> bool:
         and event.result.call_id == state.calls[index].id
         and index not in state.awaiting
         and index not in state.outputs
+        and (event.result.status is not _DEFERRED or index not in state.deferred)
     )
 
 
@@ -274,6 +286,7 @@ def _accepts_start(state: State, event: ToolStarted) -> bool:
         and index not in state.awaiting
         and index not in state.outputs
         and index not in state.once
+        and index not in state.deferred
     )
 
 
@@ -354,6 +367,8 @@ def _accepts_signal(state: State, event: SignalReceived) -> bool:
         return bool(course.meant_by(state, signal))
     if signal.type is SignalType.FEEDBACK:
         return bool(signal.text)  # no provider takes an empty text
+    if signal.type is SignalType.DETACH:
+        return any(index not in state.detached for index in turn.detachable(state, signal.call_id))
     return signal.type is not SignalType.RETRY  # a retry is recorded as Reopened
 
 

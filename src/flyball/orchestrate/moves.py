@@ -37,6 +37,7 @@ def next_turn(state: State) -> None:
     if state.calls:
         state.calls, state.results = (), []
         state.outputs = state.awaiting = state.once = state.queue = state.finishing = ()
+        state.deferred = state.detached = ()
         state.arguments = None
     state.offered = None
     if state.unread is not None:
@@ -108,7 +109,7 @@ def end(state: State, outcome: Outcome) -> None:
     else:
         why = state.error.message if state.error is not None else "the run ended"
         answer_open_calls(state, f"Not finished: {why}")
-    state.awaiting = ()
+    state.awaiting = state.deferred = state.detached = ()
     state.pausing = state.paused = False
     state.at = "deliver" if state.spec.delivers else "end"
 
@@ -165,6 +166,8 @@ def interrupted(call: ToolCall) -> ToolResult:
 
 def _unfinished(state: State, index: int, text: str) -> ToolResult:
     call = state.calls[index]
+    if index in state.deferred:
+        return ToolResult(call.id, call.name, error=text, status=ResultKind.DEFERRED)
     if index in state.once:
         return interrupted(call)
     return ToolResult(call.id, call.name, error=text, status=ResultKind.SKIPPED)

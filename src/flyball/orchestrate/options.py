@@ -8,10 +8,11 @@ from typing import Any, Generic, TypedDict
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT, RunContext
 from flyball.core.correlation import Correlation
+from flyball.core.deferred import DeferredToolResult
 from flyball.core.errors import UserError
 from flyball.core.feature import Feature
 from flyball.core.limits import Limits, UsageLimits
-from flyball.core.messages import Message
+from flyball.core.messages import Message, ToolResult
 from flyball.core.settings import ModelSettings
 from flyball.core.snapshot import RunSnapshot
 from flyball.core.tools import ToolChoice
@@ -29,6 +30,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """The conversation so far, such as an earlier result's `messages`."""
     snapshot: RunSnapshot
     """A run to go on from: its messages, and what it had used and counted. In the place of `messages`."""
+    deferred_results: Sequence[DeferredToolResult | ToolResult]
+    """Results of calls that were deferred: of those that `messages` ends with, or of the recorded loop."""
     model: str | Engine
     """Another model than the agent's."""
     settings: ModelSettings

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext, RunFacts
+from flyball.core.detach import DetachSource
 from flyball.core.effects import Admit, Deliver, Effect, End, Judge, Prepare, Review, Settle
 from flyball.core.encodable import clean_text
 from flyball.core.errors import (
@@ -118,6 +119,7 @@ async def call_tool(  # noqa: PLR0917 - on the hot path, positional is cheaper
     facts: RunFacts | None,
     now: Any,
     home: Home | None = None,
+    detaches: DetachSource | None = None,
 ) -> ToolReturned:
     """Run one tool call; `facts` only where the tool reads its context. `home` is for the run's children."""
     began = now()
@@ -125,7 +127,8 @@ async def call_tool(  # noqa: PLR0917 - on the hot path, positional is cheaper
         missing = ToolUnavailable(f"the tool {call.name!r} is not bound in this process")
         result = ToolResult(call.id, call.name, error=missing.message, metadata={"code": missing.code})
     else:
-        result = await execute(tool, call, None if facts is None else RunContext(deps, facts, home))
+        context = None if facts is None else RunContext(deps, facts, home, detaches)
+        result = await execute(tool, call, context)
     ended = now()
     return ToolReturned(ended, turn, index, result, ended - began)
 

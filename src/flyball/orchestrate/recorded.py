@@ -18,6 +18,7 @@ from flyball.orchestrate.machine import apply, fold, start, take
 from flyball.orchestrate.signalling import as_signal, signal_event, stage_if_taken
 from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State, turns_before
+from flyball.orchestrate.turn import waits_for_results
 
 
 async def load(journal: Journal, loop_id: str) -> tuple[list[Event], State]:
@@ -34,7 +35,7 @@ async def load(journal: Journal, loop_id: str) -> tuple[list[Event], State]:
 
 
 async def until_done(journal: Journal, loop_id: str) -> State:
-    """Wait until a loop is over; its state.
+    """Wait until a loop is over, or nothing but results from outside can go on with it; its state.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
@@ -42,7 +43,7 @@ async def until_done(journal: Journal, loop_id: str) -> State:
     """
     events, state = await load(journal, loop_id)
     length = len(events)
-    while state.at != "done":
+    while state.at != "done" and not waits_for_results(state):
         await journal.wait(loop_id, length)
         for event in await journal.read(loop_id, length):
             apply(state, event)

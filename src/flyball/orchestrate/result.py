@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from msgspec import Struct
 from typing_extensions import TypeVar
 
-from flyball.core.errors import FlyballError
+from flyball.core.errors import Deferred, FlyballError
 from flyball.core.events import Event, Outcome
 from flyball.core.messages import Message
 from flyball.core.snapshot import RunSnapshot
@@ -16,6 +16,8 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State
+from flyball.orchestrate.turn import waits_for_results
+from flyball.orchestrate.waiting import deferred_error, messages_so_far
 
 if TYPE_CHECKING:
     from flyball.observe.cost import CostTracker
@@ -50,8 +52,12 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The whole history, ready to be passed to another run as `messages=`."""
-        return tuple(self.state.history)
+        """The whole history, ready to be passed to another run as `messages=`.
+
+        Of a run that waits for results from outside: with these calls open, for `deferred_results=`.
+        """
+        state = self.state
+        return messages_so_far(state) if state.deferred else tuple(state.history)
 
     @property
     def usage(self) -> RunUsage:
@@ -74,8 +80,10 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
 
     @property
     def error(self) -> FlyballError | None:
-        """What it failed with, if it did. Of a result that a run has returned, None."""
-        return None if self.state.error is None else self.state.error.exception()
+        """What it failed with, if it did, or that it waits. Of a result that a run has returned, None."""
+        if self.state.error is not None:
+            return self.state.error.exception()
+        return deferred(self.state, self.journal, self.tracker) if waits_for_results(self.state) else None
 
     @property
     def text(self) -> str:
@@ -89,6 +97,13 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
     async def events(self) -> list[Event]:
         """The journal: all that happened, in order."""
         return await self.journal.read(self.loop_id)
+
+
+def deferred(state: State, journal: Journal, tracker: CostTracker | None = None) -> Deferred:
+    """What who waits for a loop is told when nothing but results from outside can go on with it."""
+    error = deferred_error(state)
+    error.partial = RunResult(None, state, journal, tracker=tracker)
+    return error
 
 
 AnyResult = RunResult[Any]

@@ -21,11 +21,12 @@ from flyball.orchestrate.driver import UNREAD, Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.partial_output import PartialOutput, partial_outputs, same
-from flyball.orchestrate.result import OutputT, RunResult
+from flyball.orchestrate.result import OutputT, RunResult, deferred
 from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State
 from flyball.orchestrate.streaming import is_running
+from flyball.orchestrate.turn import waits_for_results
 
 if TYPE_CHECKING:
     from flyball.observe.cost import CostTracker
@@ -122,7 +123,7 @@ class _Run(Generic[OutputT]):
         *,
         by: str = "",
     ) -> Stage:
-        """Send a signal: cancel, pause, resume, approve, reject, feedback or retry.
+        """Send a signal: cancel, pause, resume, approve, reject, feedback, retry or detach.
 
         It is recorded when this returns, and gives the stage that the loop is in then. One whose id was taken
         before is not taken again, and that is no error. After a retry there are more steps, or pieces.
@@ -300,10 +301,13 @@ def result_from(
     """The result of a loop that is over, from its state alone; `tracker` says what it cost.
 
     Raises:
+        Deferred: it waits for results from outside.
         FlyballError: the loop failed or was cancelled; the error carries what was reached as `partial`.
     """
     if state.error is None and state.outcome is Outcome.SUCCESS:
         return RunResult(reader.of(state), state, journal, tracker=tracker)
+    if waits_for_results(state):
+        raise deferred(state, journal, tracker)
     if state.error is None:
         raise AgentRunClosed(f"loop {state.loop_id!r} is not over", loop_id=state.loop_id)
     failure = state.error.exception()

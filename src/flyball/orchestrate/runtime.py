@@ -4,6 +4,7 @@
     loop_id = await runtime.submit(agent, "…")               # recorded when this returns
     async for told in runtime.follow(loop_id): ...           # events, and the pieces of answers
     await runtime.signal(loop_id, "approve", by="ann")
+    await runtime.answer(loop_id, [DeferredToolResult("build", call_id, "green")])
     result = await runtime.result(agent, loop_id)
 
 A runtime is a Driver: `run`, `run_stream` and `iter` take it as `runtime=`.
@@ -30,7 +31,7 @@ from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.options import RunOptions
-from flyball.orchestrate.result import OutputT, RunResult
+from flyball.orchestrate.result import OutputT, RunResult, deferred
 from flyball.orchestrate.state import State
 
 
@@ -75,6 +76,7 @@ class Runtime(Driver, Protocol):
 
         Raises:
             LoopNotFound: there is no such loop.
+            Deferred: nothing but results from outside can go on with it; once it has them, ask again.
             FlyballError: the loop failed or was cancelled, or can be driven on no longer.
         """
         ...
@@ -114,9 +116,12 @@ async def result_once_over(
     """The result of a loop, once it and the editors that it has handed on to are over; `over` waits for that.
 
     Raises:
+        Deferred: it waits for results from outside.
         FlyballError: the loop failed or was cancelled.
     """
     state = await over(loop_id)
+    if state.at != "done":
+        raise deferred(state, journal)
     while has_edited(state):
         editor = editor_loop(state.loop_id)
         await journal.wait(editor, 0)

@@ -7,6 +7,7 @@ from flyball.core.events import Reopened, SignalReceived, Stage
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.machine import accepts
 from flyball.orchestrate.state import State
+from flyball.orchestrate.turn import detachable
 
 
 def as_signal(
@@ -45,6 +46,8 @@ def stage_if_taken(state: State, signal: Signal | None = None) -> Stage:
     stage = stage_of(state)
     if signal is None or (signal.id and signal.id in state.signals):
         return stage
+    if signal.type is SignalType.DETACH and detachable(state, signal.call_id):
+        return stage  # all that run have been asked before, and asking again is the same
     fits = fitting(state)
     raise SignalRefused(
         f"loop {state.loop_id!r} is {stage} and takes no {signal.type}: {_why(state, signal, fits)}",
@@ -60,5 +63,7 @@ def _why(state: State, signal: Signal, fits: tuple[SignalType, ...]) -> str:
         return f"what fits now is {', '.join(fits)}" if fits else "nothing fits any more"
     if signal.type is SignalType.FEEDBACK:
         return "it has no text, and says nothing"
+    if signal.type is SignalType.DETACH:
+        return f"no call {signal.call_id!r} runs"
     waiting = ", ".join([state.calls[index].id for index in state.awaiting])
     return f"no call {signal.call_id!r} waits for that, but {waiting}"

@@ -91,6 +91,10 @@ class State(Struct):
     """Which calls wait for a person's approval."""
     once: tuple[int, ...] = ()
     """Which at_most_once calls have started."""
+    deferred: tuple[int, ...] = ()
+    """Which calls wait for their results from outside."""
+    detached: tuple[int, ...] = ()
+    """Which calls were asked to move their work to the background."""
     arguments: dict[int, str] | None = None
     """Arguments that a judge changed."""
     offered: tuple[str, ...] | None = None

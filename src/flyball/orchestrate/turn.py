@@ -58,7 +58,7 @@ from flyball.orchestrate.moves import (
 from flyball.orchestrate.sending import send
 from flyball.orchestrate.state import State
 
-_RETRY = ResultKind.RETRY
+_RETRY, _DEFERRED = ResultKind.RETRY, ResultKind.DEFERRED
 
 
 def turn_prepared(state: State, event: TurnPrepared) -> None:
@@ -357,7 +357,7 @@ def runnable(state: State) -> list[int]:
     room = state.spec.limits.max_concurrency
     for position in range(state.first, len(queue)):
         index = queue[position]
-        if state.results[index] is not None or index in state.awaiting:
+        if state.results[index] is not None or index in state.awaiting or index in state.deferred:
             continue
         if state.pausing and index not in state.finishing:
             continue
@@ -369,11 +369,33 @@ def runnable(state: State) -> list[int]:
     return found
 
 
+def detachable(state: State, call_id: str | None = None) -> list[int]:
+    """The calls that run, of which one may be named: those that can be asked to detach."""
+    if state.at != "execute" or state.paused:
+        return []
+    return [index for index in runnable(state) if call_id is None or state.calls[index].id == call_id]
+
+
+def waits_for_results(state: State) -> bool:
+    """Whether the loop can go on by nothing but results from outside."""
+    return (
+        bool(state.deferred)
+        and state.at == "execute"
+        and not (state.paused or state.awaiting)
+        and not runnable(state)
+    )
+
+
 def functions_open(state: State) -> int:
     """How many calls, other than those that carry the output, have no result yet."""
     if not state.outputs:
         return state.open
     return state.open - len([index for index in state.outputs if state.results[index] is None])
+
+
+def unfinished_once(state: State) -> list[int]:
+    """The at_most_once calls that have started, and of which nothing has come."""
+    return [n for n in state.once if state.results[n] is None and n not in state.deferred]
 
 
 def tool_started(state: State, event: ToolStarted) -> None:
@@ -382,10 +404,16 @@ def tool_started(state: State, event: ToolStarted) -> None:
 
 
 def tool_returned(state: State, event: ToolReturned) -> None:
-    """One result more; with the last one the turn goes on."""
+    """One result more; with the last one the turn goes on. A call that is deferred stays open."""
     results, queue, first = state.results, state.queue, state.first
+    if event.result.status is _DEFERRED:
+        state.deferred = (*state.deferred, event.index)
+        results_came(state)
+        return
     results[event.index] = event.result
     state.open -= 1
+    if state.deferred:
+        state.deferred = tuple([index for index in state.deferred if index != event.index])
     if state.open == 0:
         all_returned(state)
         return
@@ -399,7 +427,7 @@ def results_came(state: State) -> None:
     """Go on with the turn if all its calls are answered; a pause begins when nothing runs any more."""
     if not functions_open(state):
         all_returned(state)
-    elif state.pausing and all(state.results[index] is not None for index in state.finishing):
+    elif state.pausing and not runnable(state):
         state.paused = True
 
 

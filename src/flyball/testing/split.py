@@ -18,6 +18,7 @@ from flyball.core.clock import Clock
 from flyball.core.errors import DepsError
 from flyball.core.events import SignalReceived, Stage, Started
 from flyball.core.signals import Signal
+from flyball.orchestrate.answering import OutsideResult, send_results
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.commands import Report
 from flyball.orchestrate.edited import has_edited
@@ -94,6 +95,12 @@ class SplitDriver:
         """Deliver a signal as a message, and drive on."""
         self._broker.publish("report", Report(loop_id, SignalReceived(clock.now(), signal)))
         return await self._loop(bindings, self.journal, clock, loop_id).settle_down()
+
+    async def answer(
+        self, loop_id: str, results: Sequence[OutsideResult], wanted: Started | None = None
+    ) -> Stage:
+        """See `Driver.answer`."""
+        return await send_results(self.journal, loop_id, results, wanted=wanted)
 
     def _loop(self, bindings: Bindings, journal: Journal, clock: Clock, loop_id: str) -> SplitLoop:
         if bindings.deps is not None:

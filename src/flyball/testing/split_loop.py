@@ -34,11 +34,12 @@ from flyball.orchestrate.driver import check_same
 from flyball.orchestrate.editing import take_leave
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.machine import accepts, fold, owed
+from flyball.orchestrate.machine import accepts, asked_to_detach, fold, owed
 from flyball.orchestrate.model_call import infer_in_pieces
 from flyball.orchestrate.moves import interrupted
 from flyball.orchestrate.state import State
 from flyball.testing.broker import Broker, Crash, Message
+from flyball.tool.detach import Detaches
 
 
 class SplitLoop:
@@ -64,6 +65,7 @@ class SplitLoop:
         self._deps = deps
         self._executions = executions
         self._home = home
+        self._detaches = Detaches()
         self._working: dict[asyncio.Task[None], Message] = {}
         self._seen = 0
         """How many events the loop had when it was last looked at."""
@@ -212,6 +214,7 @@ class SplitLoop:
                 command.facts,
                 now,
                 self._home,
+                self._detaches,
             )
         self._broker.maybe_crash()
         self._broker.publish("report", Report(command.loop_id, event))
@@ -252,6 +255,7 @@ class SplitLoop:
         """Do what is the loop's own to do, publish the rest, and stop who works on what is owed no longer."""
         while True:
             state, length, effects = await self._look()
+            self._detaches.ask(asked_to_detach(state))
             wanted = {effect.id for effect in effects}
             unwanted = [task for task, message in self._working.items() if _effect(message) not in wanted]
             for message in await self._stop(unwanted):

@@ -13,7 +13,7 @@ Rules:
 
 from flyball.tool.availability import ToolAvailability, availability
 from flyball.tool.decorator import as_tool, tool
-from flyball.tool.errors import ModelRetry
+from flyball.tool.errors import CallDeferred, ModelRetry
 from flyball.tool.execute import MAX_RESULT_BYTES, execute
 from flyball.tool.function_tool import FunctionTool
 from flyball.tool.options import ToolOptions, ToolPolicy
@@ -23,6 +23,7 @@ from flyball.tool.toolset import Toolset
 from flyball.tool.wrapped import FilteredTool, RenamedTool, WrappedTool
 
 __all__ = [
+    "CallDeferred",
     "FilteredTool",
     "FunctionTool",
     "MAX_RESULT_BYTES",

@@ -1,4 +1,4 @@
-"""ModelRetry: how code asks the model to try again."""
+"""What code raises that is no failure: that the model should try again, or that a result comes later."""
 
 from __future__ import annotations
 
@@ -11,5 +11,17 @@ class ModelRetry(Exception):  # noqa: N818 - the field's name for it; it is a re
     """
 
     def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class CallDeferred(Exception):  # noqa: N818 - gollem's name for it; it is a fact, not a failure
+    """Raised by a tool: the call's result comes later, from outside.
+
+    The message is for whoever reads the journal; the model does not read it. Whatever the tool began must be
+    enough for somebody to answer the call: its loop's id and its own are `ctx.run_id` and `ctx.tool_call_id`.
+    """
+
+    def __init__(self, message: str = "") -> None:
         super().__init__(message)
         self.message = message

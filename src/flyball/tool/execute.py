@@ -14,9 +14,9 @@ from flyball.core.errors import ToolTimeout
 from flyball.core.messages import ToolCall, ToolResult
 from flyball.core.tools import Safety, ToolSpec
 from flyball.tool.deadline import Deadline
-from flyball.tool.errors import ModelRetry
+from flyball.tool.errors import CallDeferred, ModelRetry
 from flyball.tool.protocol import Tool
-from flyball.tool.result import code_of, describe, failure, result_of, retry_of
+from flyball.tool.result import code_of, deferred_of, describe, failure, result_of, retry_of
 
 MAX_RESULT_BYTES = 4 * 1024 * 1024
 """A larger result is refused: it would fill the journal, and no model could read it."""
@@ -29,10 +29,11 @@ async def execute(
 ) -> ToolResult:
     """Run one call of a tool. Never raises, except to pass on a cancellation, an interrupt or an exit.
 
-    A ModelRetry gives a result of status `retry`, whose content is the message. Any other exception, a
-    time-out, a result without a JSON form and one that is too large give a result with an `error`, and with a
-    code in the metadata (TOOL_EXECUTION_FAILED, TOOL_TIMEOUT). The call of an idempotent tool that raised is
-    repeated at once, as often as its retries say; others are not, nor is one that took too long.
+    A ModelRetry gives a result of status `retry`, whose content is the message, and a CallDeferred one of
+    status `deferred`: its real result comes from elsewhere. Any other exception, a time-out, a result without
+    a JSON form and one that is too large give a result with an `error`, and with a code in the metadata
+    (TOOL_EXECUTION_FAILED, TOOL_TIMEOUT). The call of an idempotent tool that raised is repeated at once, as
+    often as its retries say; others are not, nor is one that took too long.
     """
     failures = 0
     limit = tool.spec.timeout
@@ -46,6 +47,8 @@ async def execute(
                 value = await deadline.run(tool.run(call.args_json, context))
         except ModelRetry as retry:
             return retry_of(call, retry, max_result_bytes)
+        except CallDeferred as deferral:
+            return deferred_of(call, deferral, max_result_bytes)
         except (Exception, CancelledError) as error:
             if isinstance(error, CancelledError) and _is_cancelled():
                 raise

@@ -30,6 +30,7 @@ class Tool(Protocol):
 
         Raises:
             ModelRetry: the model should call again, with what the message says put right.
+            CallDeferred: the result comes later, from outside.
             Exception: anything else; the model reads it as the call's error.
         """
         ...

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from flyball.core.encodable import NotEncodable, clean_text, to_json
 from flyball.core.errors import ToolExecutionFailed, ToolFailure
 from flyball.core.messages import Image, ResultKind, ToolCall, ToolResult
-from flyball.tool.errors import ModelRetry
+from flyball.tool.errors import CallDeferred, ModelRetry
 from flyball.tool.feedback import capped
 
 _MAX_ERROR = 4_000
@@ -51,6 +51,12 @@ def retry_of(call: ToolCall, retry: ModelRetry, max_bytes: int) -> ToolResult:
     """The result of a call that the model should make again."""
     text = capped(clean_text(_message(retry)), max_bytes >> 2)
     return ToolResult(call.id, call.name, text, None, ResultKind.RETRY)
+
+
+def deferred_of(call: ToolCall, deferral: CallDeferred, max_bytes: int) -> ToolResult:
+    """What is recorded of a call whose result comes later, from outside."""
+    text = capped(clean_text(_message(deferral)), max_bytes >> 2)
+    return ToolResult(call.id, call.name, text, None, ResultKind.DEFERRED)
 
 
 def failure(call: ToolCall, text: str, code: str) -> ToolResult:

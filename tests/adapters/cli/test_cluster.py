@@ -75,6 +75,11 @@ async def test_up_serves_agents_and_signals_reach_their_loops(bill: NatsOptions,
         "flyball: ORCHESTRATION_SIGNAL_REFUSED: loop 'bill' is awaiting_approval and takes no resume: "
         "what fits now is cancel, pause, approve, reject, feedback\n",
     )
+    refused = await asyncio.to_thread(process, "answer", "bill", "nobody", "x")
+    assert (refused.code, "takes no result of call 'nobody': it waits for no results" in refused.err) == (
+        8,
+        True,
+    )
     code, out = await asyncio.to_thread(say, "approve", "fine", "--by", "eve", "--json")
     assert code == 0
     assert '"signal": "approve"' in out

@@ -29,7 +29,16 @@ def names(reference: str) -> list[str]:
 
 
 def test_a_module_gives_all_its_tools() -> None:
-    assert names(TOOLBOX) == ["weather", "burn", "sleepy", "deaf", "leaves", "leaves_thread", "weather"]
+    assert names(TOOLBOX) == [
+        "weather",
+        "burn",
+        "sleepy",
+        "deaf",
+        "leaves",
+        "leaves_thread",
+        "weather",
+        "survey",
+    ]
 
 
 @pytest.mark.parametrize("name", ["weather", "several", "forecasts"])

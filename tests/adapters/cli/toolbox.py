@@ -8,7 +8,7 @@ import time
 
 from pydantic import BaseModel
 
-from flyball import Toolset, tool
+from flyball import CallDeferred, Toolset, tool
 
 
 class City(BaseModel):
@@ -63,3 +63,9 @@ def leaves_thread(city: str) -> str:
 forecasts = Toolset("forecasts", [weather])
 several = [weather]
 number = 3
+
+
+@tool
+async def survey(city: str) -> str:
+    """Have a city surveyed; somebody says later what it is like."""
+    raise CallDeferred(f"{city} is being surveyed")

@@ -20,7 +20,9 @@ async def test_as_in_process(runtime: NatsRuntime, run: ExampleRun, tmp_path: Pa
     agent, hotel = run.agent(), tmp_path / "hotel"
     memory = MemoryJournal()
     options: dict[str, Any] = {"loop_id": "one", "deps": run.deps_in(hotel)}
-    here = await run.ended(agent.run(run.prompt, journal=memory, **options), memory)
+    here = await run.ended(lambda: agent.run(run.prompt, journal=memory, **options), memory)
     async with working(runtime, agent, deps=run.deps_in(hotel)):
-        running = agent.run(run.prompt, runtime=runtime, loop_id="one")
-        assert await run.ended(running, runtime.journal, runtime) == here
+        there = await run.ended(
+            lambda: agent.run(run.prompt, runtime=runtime, loop_id="one"), runtime.journal, runtime
+        )
+        assert there == here

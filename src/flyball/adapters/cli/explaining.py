@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from flyball.adapters.cli.checked import checked
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.origin import origin_of
+from flyball.adapters.cli.screen import one_line
 from flyball.core.effects import Infer
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import (
@@ -46,6 +47,8 @@ from flyball.orchestrate.projections import ToolCallRecord, tool_calls_made
 from flyball.orchestrate.replay import steps
 from flyball.orchestrate.requests import model_for, request_of, request_parts
 from flyball.orchestrate.state import State
+from flyball.orchestrate.turn import waits_for_results
+from flyball.orchestrate.waiting import deferred_requests
 
 _REFUSED = "the check refused the answer"
 
@@ -284,6 +287,9 @@ def _verdict(state: State, last: _Open | None) -> str:
         if state.at == "execute" and state.awaiting:
             names = ", ".join([state.calls[index].name for index in state.awaiting])
             return f"It waits for somebody to approve {names}."
+        if waits_for_results(state):
+            calls = ", ".join([f"{one.tool_name} ({one.tool_call_id})" for one in deferred_requests(state)])
+            return f"It waits for results from outside: {calls}."
         return f"It is not over: nothing is recorded after turn {state.turn} came to {_STANDS[state.at]}."
     if state.outcome is Outcome.SUCCESS:
         checked = last is not None and any("accepted" in text for text in last.decided)
@@ -315,6 +321,17 @@ def _next(state: State, name: str) -> list[Next]:
         return [
             Next(f"flyball resume {name} --approve", "let the calls run that wait"),
             Next(f'flyball resume {name} --reject "why"', "refuse them; the model reads the reason"),
+        ]
+    if waits_for_results(state):
+        return [
+            *[
+                Next(
+                    f'flyball answer {name} {one.tool_call_id} "…"',
+                    f"give the result of {one.tool_name} {one_line(one.args_json, 60)}",
+                )
+                for one in deferred_requests(state)
+            ],
+            _fork(state, name),
         ]
     if state.at != "done":
         return [Next(f"flyball resume {name}", "go on where it stopped"), _fork(state, name)]

@@ -10,7 +10,7 @@ from msgspec import Struct, to_builtins
 
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
-from flyball.adapters.cli.standing import INTERRUPTED
+from flyball.adapters.cli.standing import DEFERRED, INTERRUPTED
 from flyball.core.errors import JournalFailure, UserError
 from flyball.core.events import Stage
 from flyball.orchestrate.journal import Journal
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _COLOURS: dict[str, str] = {
+    DEFERRED: "yellow",
     INTERRUPTED: "yellow",
     Stage.COMPLETE: "green",
     Stage.FAILED: "red",
@@ -32,7 +33,8 @@ _COLOURS: dict[str, str] = {
 class Line(Struct, frozen=True):
     """A run in a few words.
 
-    `stage` is a `Stage` or `interrupted`, `error` a code of the taxonomy; `input` and `output` are tokens.
+    `stage` is a `Stage`, `deferred` or `interrupted`, `error` a code of the taxonomy; `input` and `output`
+    are tokens.
     """
 
     run: str

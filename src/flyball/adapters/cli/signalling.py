@@ -32,9 +32,9 @@ def signal(
 
     Args:
         run_id: The run: its id; of a run in this user's journal also the beginning of it, or last.
-        kind: cancel, pause, resume, approve, reject, feedback or retry.
+        kind: cancel, pause, resume, approve, reject, feedback, retry or detach.
         text: The reason, or the feedback.
-        call: The tool call that is meant, where several wait for approval.
+        call: The tool call that is meant, where several wait for approval, or run.
         by: Who says it; the user of this machine unless it is said.
         cluster: The NATS server.
         shared: Options of all commands.

@@ -11,9 +11,12 @@ from pathlib import Path
 from flyball.core.events import Event, Forked, Reopened, Resumed, Stage
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.state import State
+from flyball.orchestrate.turn import waits_for_results
 
 INTERRUPTED = "interrupted"
 """Stands where a stage does: the run is not over, and nobody drives it."""
+DEFERRED = "deferred"
+"""Stands where a stage does: the run waits for results from outside."""
 
 
 def this_process() -> str:
@@ -22,16 +25,18 @@ def this_process() -> str:
 
 
 def standing(events: Sequence[Event], state: State, process: str) -> str:
-    """How a run stands that was begun by a process: its stage, or `interrupted`.
+    """How a run stands that was begun by a process: its stage, `deferred`, or `interrupted`.
 
     A run is interrupted where it should go on by itself and does not: its time is up, or the process that
     began it has ended and no other took over. Where that cannot be told, it has its stage.
     """
     stage = stage_of(state)
+    late = state.deadline is not None and time.time() > state.deadline
+    if waits_for_results(state):
+        return INTERRUPTED if late else DEFERRED
     if stage.is_terminal or stage in (Stage.PAUSED, Stage.AWAITING_APPROVAL):
         return str(stage)
     taken_over = any(isinstance(event, Resumed | Reopened | Forked) for event in events)
-    late = state.deadline is not None and time.time() > state.deadline
     return INTERRUPTED if late or (not taken_over and _has_ended(process)) else str(stage)
 
 

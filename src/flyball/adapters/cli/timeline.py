@@ -17,9 +17,9 @@ from flyball.adapters.cli.costing import cost_of
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.origin import agent_and_model, origin_of, said_first
 from flyball.adapters.cli.screen import one_line, out
-from flyball.adapters.cli.standing import INTERRUPTED, standing
+from flyball.adapters.cli.standing import DEFERRED, INTERRUPTED, standing
 from flyball.core.encodable import as_text
-from flyball.core.events import ChildStarted, Event, Forked, Reopened, Resumed, SignalReceived, Stage
+from flyball.core.events import ChildStarted, Ended, Event, Forked, Reopened, Resumed, SignalReceived, Stage
 from flyball.orchestrate.lifecycle import Phase
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import (
@@ -52,6 +52,7 @@ _ENDS = {
     Phase.CANCELLED: ("■", "bold yellow"),
 }
 _STAGES: dict[str, str] = {
+    DEFERRED: "yellow",
     INTERRUPTED: "yellow",
     Stage.COMPLETE: "green",
     Stage.FAILED: "red",
@@ -164,6 +165,12 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
             steps.append(_tool(start.at, event, by_call.get(event.tool_call_id)))
         elif (moment := _moment(event)) is not None:
             steps.append(moment)
+    over = isinstance(events[-1], Ended)
+    steps += [
+        _deferred(start, by_call.get(start.tool_call_id), over=over)
+        for start in begun.values()
+        if isinstance(start, ToolStartEvent)
+    ]
     return sorted(steps, key=lambda step: step.at + (1e-9 if step.took is None else 0))
 
 
@@ -197,6 +204,15 @@ def _tool(at: float, end: ToolEndEvent, record: ToolCallRecord | None) -> Step:
         about = f"{one_line(as_text(record.arguments), 60)} → {one_line(came, 60)}"
     style = "blue" if end.success else "red"
     return Step(at, "▸", style, end.tool_name, about, end.duration_ms / 1000)
+
+
+def _deferred(start: ToolStartEvent, record: ToolCallRecord | None, *, over: bool) -> Step:
+    """A call that has begun, and whose result has not come."""
+    called = "" if record is None else f"{one_line(as_text(record.arguments), 60)} → "
+    came = (
+        "its result never came" if over else f"waits for its result from outside: call {start.tool_call_id}"
+    )
+    return Step(start.at, "⧗", "yellow", start.tool_name, f"{called}{came}")
 
 
 def _moment(event: LifecycleTransitionEvent | _Beside) -> Step | None:

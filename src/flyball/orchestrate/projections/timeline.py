@@ -1,8 +1,8 @@
 """The timeline of a loop: pagantic's observability events, each with the ids that tie it to its request.
 
 They stand in the order of their times, a cause always before what it caused. When something began is told
-from when it ended and how long it took. A model call or a tool call that was still running when the loop
-ended is not here: nothing of it was recorded.
+from when it ended and how long it took. A call that was deferred ends when its result comes. A model call or
+a tool call that was still running when the loop ended is not here: nothing of it was recorded.
 """
 
 from __future__ import annotations
@@ -105,18 +105,26 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
     parts = request_parts(spec)
     request: Request | None = None
     owed_since = called_at = 0.0
+    since: dict[int, float] = {}
     for moves, event, state in course(events):
         now = max(now, event.at)
         if isinstance(event, ModelAnswered | AnswerReviewed | CallsJudged):
             calls = calls_to_run(event, calls)
-            called_at = now
+            called_at, since = now, {}
         ids = event_correlation(event, state, tuple([call.id for call in calls]))
         if isinstance(event, ModelAnswered | ModelFailed) and request is not None:
             yield _inference_start(request, ids, max(owed_since, now - event.duration))
             yield _inference_end(event, ids, now)
         elif isinstance(event, ToolReturned):
-            yield _tool_start(calls[event.index], ids, max(called_at, now - event.duration))
-            yield _tool_end(event, ids, now)
+            began = since.pop(event.index, None)
+            took = event.duration if began is None else now - began
+            if began is None:
+                began = max(called_at, now - took)
+                yield _tool_start(calls[event.index], ids, began)
+            if event.result.status is ResultKind.DEFERRED:
+                since[event.index] = began
+            else:
+                yield _tool_end(event, ids, now, took)
         for move in moves:
             yield LifecycleTransitionEvent(
                 at=now,
@@ -174,7 +182,7 @@ def _tool_start(call: ToolCall, ids: Correlation, at: float) -> ToolStartEvent:
     )
 
 
-def _tool_end(event: ToolReturned, ids: Correlation, at: float) -> ToolEndEvent:
+def _tool_end(event: ToolReturned, ids: Correlation, at: float, took: float) -> ToolEndEvent:
     result = event.result
     success = result.status is ResultKind.RETURN and not result.is_error
     return ToolEndEvent(
@@ -182,7 +190,7 @@ def _tool_end(event: ToolReturned, ids: Correlation, at: float) -> ToolEndEvent:
         correlation=ids,
         tool_name=result.name,
         tool_call_id=ids.tool_call_id,
-        duration_ms=round(event.duration * 1000),
+        duration_ms=round(took * 1000),
         success=success,
         error_code="" if success else code_of(result) or "",
     )

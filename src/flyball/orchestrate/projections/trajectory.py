@@ -2,7 +2,7 @@
 
 Steps are in the order in which they were recorded, and are only ever added to. All that cost tokens is there:
 a fork's trajectory begins with what it went on from, and another attempt goes on with that of the first. A
-call that never ran, or was still running when the loop ended, is no step.
+call that never ran, was still running when the loop ended, or whose result never came, is no step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from flyball.core.forms.semstreams import (
     write_messages,
     write_tool_call,
 )
-from flyball.core.messages import Message, Retry, Role, Text, ToolCall
+from flyball.core.messages import Message, ResultKind, Retry, Role, Text, ToolCall
 from flyball.core.usage import Usage
 from flyball.orchestrate.machine import inference_owed
 from flyball.orchestrate.projections.deciding import decided_when
@@ -75,7 +75,7 @@ class _Teller:
             self._calls = calls_to_run(event, self._calls)
         if isinstance(event, ModelAnswered | ModelFailed):
             yield self._model_call(event, state)
-        elif isinstance(event, ToolReturned):
+        elif isinstance(event, ToolReturned) and event.result.status is not ResultKind.DEFERRED:
             yield self._tool_call(event)
         self.decided_at = decided_when(self.decided_at, event, state)
         called = inference_owed(state)

@@ -170,6 +170,22 @@ class Bus:
             return there.value == mine
         return True
 
+    async def note(self, name: str) -> None:
+        """Note a name, for whoever asks later."""
+        key = bucket_key(name)
+        await self.connection.patiently(lambda: self._claims.put(key, b"1"))
+
+    async def is_noted(self, name: str) -> bool:
+        """Whether somebody has noted a name."""
+        from nats.js.errors import KeyNotFoundError
+
+        key = bucket_key(name)
+        try:
+            await self.connection.patiently(lambda: self._claims.get(key))
+        except KeyNotFoundError:
+            return False
+        return True
+
     async def begun(self, delivery: Delivery) -> int:
         """Note that somebody begins with a message; gives how often that was noted before."""
         from nats.js.errors import KeyNotFoundError

@@ -84,6 +84,8 @@ class Crew:
         for worker in self._workers:
             if not isinstance(worker, LoopWorker):
                 await worker.stoppable.listen()
+            if isinstance(worker, ToolsWorker):
+                await worker.detaching.listen()
             for post in (*worker.posts, *self._forwarded_to(worker)):
                 self._begin(post, self._routed(worker))
         return self

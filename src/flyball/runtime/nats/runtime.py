@@ -26,6 +26,7 @@ from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.answering import OutsideResult, answers
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import check_same
@@ -33,7 +34,8 @@ from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.followed import Recorded, told
 from flyball.orchestrate.hearing import Hearing
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.machine import apply
+from flyball.orchestrate.lifecycle import stage_of
+from flyball.orchestrate.machine import accepts, apply, effect_id
 from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.recorded import load, until_done
 from flyball.orchestrate.result import OutputT, RunResult
@@ -45,8 +47,9 @@ from flyball.runtime.nats.connection import Connection, NatsOptions
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import Layout
 from flyball.runtime.nats.messages.told import write_signal, write_task
+from flyball.runtime.nats.messages.work import write_outside_result
 from flyball.runtime.nats.stuck import Stuck, noticing
-from flyball.runtime.nats.subjects import deltas_subject, signal_subject, task_subject
+from flyball.runtime.nats.subjects import deltas_subject, result_subject, signal_subject, task_subject
 from flyball.runtime.nats.workers.loop import REPLY
 
 if TYPE_CHECKING:
@@ -164,7 +167,8 @@ class NatsRuntime:
     async def run(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
     ) -> tuple[Journal, State]:
-        """See `Driver.run`. It waits until the loop is over, however long people take to approve.
+        """See `Driver.run`. It waits until the loop is over, however long people take to approve; but not for
+        results from outside.
 
         Raises:
             DepsError: dependencies were passed to the run: they do not travel, workers bind their own.
@@ -247,6 +251,38 @@ class NatsRuntime:
         finally:
             if not connection.closed:
                 await subscription.unsubscribe()
+
+    async def answer(
+        self, loop_id: str, results: Sequence[OutsideResult], wanted: Started | None = None
+    ) -> Stage:
+        """See `Driver.answer`.
+
+        Raises:
+            JournalUnreachable: no loop worker took them. They are on the wire, and one that comes later does.
+        """
+        events, state = await load(self.journal, loop_id)
+        if wanted is not None:
+            check_same(events, wanted)
+        length, returned = len(events), answers(state, results, SYSTEM_CLOCK.now())
+        for event in returned:
+            effect = effect_id(state, "execute", event.index)
+            # Not the name of what the tool itself has said: that it is deferred.
+            data = write_outside_result(loop_id, effect, event, name := f"{effect}/outside/{new_id()}")
+            await self.bus.publish(result_subject(effect), data, name, loop_id=loop_id)
+        try:
+            async with asyncio.timeout(self.journal.connection.patience):
+                while any(accepts(state, event) for event in returned):
+                    await self.journal.wait(loop_id, length)
+                    for event in await self.journal.read(loop_id, length):
+                        apply(state, event)
+                        length += 1
+        except TimeoutError:
+            raise JournalUnreachable(
+                f"no loop worker has taken the results for loop {loop_id!r}: is one running?",
+                loop_id=loop_id,
+            ) from None
+        answers(state, results, 0.0)  # somebody else's may have been first
+        return stage_of(state)
 
     @property
     def connection(self) -> Connection:

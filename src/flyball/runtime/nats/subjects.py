@@ -5,12 +5,13 @@ agent.request.<loop>       loop → model         a model call
 agent.response.<request>   model → loop         its answer
 tool.execute.<tool>        loop → tools         a tool call
 tool.result.<call>         tools → loop         its result
-agent.signal.<loop>        external → loop      cancel, pause, resume, approve, reject, feedback, retry
+agent.signal.<loop>        external → loop      a signal: cancel, pause, resume, approve and the others
 agent.timer.<loop>         the server → loop    its time has come; agent.schedule.<loop> asks for that
 agent.created|complete|failed|cancelled.<loop>  loop → external, what became of it
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
 fly.dead.<loop>.<subject>  what was put aside
 fly.d.<loop>               pieces of answers, which pass by
+fly.x.<loop>, fly.b.<loop> what is still owed, and what is to detach: words in passing
 """
 
 from __future__ import annotations

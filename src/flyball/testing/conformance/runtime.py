@@ -12,12 +12,16 @@ test sleeps; one that waits in vain gives up after `patience` seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, TypeVar
 
+from flyball.core.context import RunContext
+from flyball.core.deferred import DeferredToolResult
 from flyball.core.errors import (
+    AnswerRefused,
     CancelledSignal,
+    Deferred,
     EngineError,
     FlyballError,
     LoopMismatch,
@@ -25,8 +29,17 @@ from flyball.core.errors import (
     SignalRefused,
     UserError,
 )
-from flyball.core.events import Ended, Event, ModelAnswered, Reopened, Stage, Started
-from flyball.core.messages import Message
+from flyball.core.events import (
+    Ended,
+    Event,
+    ModelAnswered,
+    Reopened,
+    SignalReceived,
+    Stage,
+    Started,
+    ToolReturned,
+)
+from flyball.core.messages import FinishReason, Message, Role, ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
@@ -38,6 +51,7 @@ from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.recorded import load, pending_approvals
 from flyball.orchestrate.runtime import Runtime
 from flyball.tool.decorator import tool
+from flyball.tool.errors import CallDeferred
 
 T = TypeVar("T")
 E = TypeVar("E", bound=FlyballError)
@@ -53,6 +67,31 @@ async def add(x: int, y: int) -> int:
 async def pay(pounds: int) -> str:
     """Pay."""
     return f"paid {pounds}"
+
+
+@tool
+async def build(target: str) -> str:
+    """Have something built; somebody says later how it went."""
+    raise CallDeferred(f"{target} is in the queue")
+
+
+@tool
+async def watch(ctx: RunContext[Any]) -> str:
+    """Goes on until it is asked to detach."""
+    await ctx.detach.wait()
+    return "goes on in the background"
+
+
+async def _building(request: Request) -> Message | str:
+    """Has two things built, and adds; then says what it was told."""
+    told = [result.text for message in request.messages for result in message.tool_results]
+    return " / ".join(told) if told else _calls([("build", "app"), ("add", ""), ("build", "docs")])
+
+
+async def _watching(request: Request) -> Message | str:
+    """Watches, then says what it was told."""
+    told = [result.text for message in request.messages for result in message.tool_results]
+    return told[-1] if told else tool_call_answer("watch")
 
 
 async def _counting(request: Request) -> Message | str:
@@ -96,6 +135,14 @@ class RuntimeConformance:
     def caller(self) -> Agent[Any, str]:
         """An agent whose first attempt fails."""
         return Agent(FunctionEngine(_failing), name="caller")
+
+    def builder(self) -> Agent[Any, str]:
+        """An agent that waits for results from outside."""
+        return Agent(FunctionEngine(_building), tools=[build, add], name="builder")
+
+    def watcher(self) -> Agent[Any, str]:
+        """An agent whose tool goes on until it is asked to detach."""
+        return Agent(FunctionEngine(_watching), tools=[watch], name="watcher")
 
     # Beginning, and the end
 
@@ -313,6 +360,110 @@ class RuntimeConformance:
             assert [event.id for event in events if isinstance(event, Reopened)] == ["click"]
             await self.failing(SignalRefused, runtime.signal("one", "retry"))
 
+    # Results from outside, and detach
+
+    async def test_who_waits_is_told_what_is_deferred_and_the_loop_goes_on_by_its_results(self) -> None:
+        """One result may come before the other; a result that is given twice is taken once."""
+        agent = self.builder()
+        async with self.serving(agent) as runtime:
+            await self.soon(runtime.submit(agent, "Build.", loop_id="one"))
+            error = await self.failing(Deferred, runtime.result(agent, "one"))
+            app, docs = error.requests
+            assert (error.loop_id, app.tool_name, app.args_json) == ("one", "build", '{"target":"app"}')
+            assert (error.partial.loop_id, error.partial.usage.requests) == ("one", 1)
+            green = DeferredToolResult("build", app.tool_call_id, "green")
+            assert await self.soon(runtime.answer("one", [green])) is Stage.EXECUTING
+            error = await self.failing(Deferred, agent.run("Build.", runtime=runtime, loop_id="one"))
+            assert error.requests == (docs,)
+            red = DeferredToolResult("build", docs.tool_call_id, {"broken": 2})
+            await self.soon(runtime.answer("one", [green, red]))
+            await self.soon(runtime.answer("one", [red, green]))
+            result = await self.soon(runtime.result(agent, "one"))
+            assert result.output == 'green / 3 / {"broken":2}'
+            await self.soon(runtime.answer("one", [red]))
+            events = await runtime.journal.read("one")
+            assert sum(isinstance(event, ToolReturned) for event in events) == 5
+
+    async def test_run_stream_and_iter_are_told_and_take_the_results(self) -> None:
+        """Wherever the loop is driven, they stop where it waits, and go on with what they bring."""
+        agent = self.builder()
+        async with self.serving(agent) as runtime:
+            options: dict[str, Any] = {"runtime": runtime, "loop_id": "one"}
+            async with agent.run_stream("Build.", **options) as stream:
+                error = await self.failing(Deferred, _joined(stream))
+            async with agent.iter("Build.", **options) as run:
+                again = await self.failing(Deferred, _turns(run))
+            assert again.requests == error.requests
+            options["deferred_results"] = [
+                DeferredToolResult("build", one.tool_call_id, "ok") for one in error.requests
+            ]
+            await self.failing(LoopMismatch, agent.run("Something else.", **options))
+            assert len(await runtime.journal.read("one")) == 5, "nothing was written"
+            async with agent.run_stream("Build.", **options) as stream:
+                assert await self.soon(_joined(stream)) == "ok / 3 / ok"
+            assert (await self.soon(agent.run("Build.", **options))).output == "ok / 3 / ok"
+
+    async def test_results_that_do_not_fit_are_refused_and_nothing_is_written(self) -> None:
+        """Of a call that does not wait, of another tool, and another one than it has."""
+        agent = self.builder()
+        async with self.serving(agent) as runtime:
+            await self.failing(LoopNotFound, runtime.answer("nobody", [DeferredToolResult("", "c", "")]))
+            await self.soon(runtime.submit(agent, "Build.", loop_id="one"))
+            app, docs = (await self.failing(Deferred, runtime.result(agent, "one"))).requests
+            good = DeferredToolResult("build", app.tool_call_id, "green")
+            length = len(await runtime.journal.read("one"))
+            for bad in (
+                DeferredToolResult("build", "another", "green"),
+                DeferredToolResult("add", docs.tool_call_id, "green"),
+                DeferredToolResult("build", app.tool_call_id, "red"),
+            ):
+                error = await self.failing(AnswerRefused, runtime.answer("one", [good, bad]))
+                assert error.code == "ORCHESTRATION_ANSWER_REFUSED"
+            await self.failing(
+                UserError, runtime.answer("one", [good, DeferredToolResult("", docs.tool_call_id, object())])
+            )
+            assert len(await runtime.journal.read("one")) == length
+            await self.soon(runtime.answer("one", [good]))
+            other = DeferredToolResult("build", app.tool_call_id, "red")
+            error = await self.failing(AnswerRefused, runtime.answer("one", [other]))
+            assert error.details["waiting"] == [docs.tool_call_id]
+
+    async def test_a_loop_that_waits_for_results_can_be_paused_and_cancelled(self) -> None:
+        """Who follows is told of it all; what never came is answered in the history."""
+        agent = self.builder()
+        async with self.serving(agent) as runtime:
+            following = asyncio.ensure_future(self.told(runtime, "one"))
+            await self.soon(runtime.submit(agent, "Build.", loop_id="one"))
+            app, _ = (await self.failing(Deferred, runtime.result(agent, "one"))).requests
+            assert await self.soon(runtime.signal("one", "pause")) is Stage.PAUSED
+            await self.soon(runtime.answer("one", [DeferredToolResult("", app.tool_call_id, "green")]))
+            assert await self.soon(runtime.signal("one", "resume")) is Stage.EXECUTING
+            await self.failing(Deferred, runtime.result(agent, "one"))
+            await self.soon(runtime.signal("one", "cancel", "enough", by="ann"))
+            error = await self.failing(CancelledSignal, runtime.result(agent, "one"))
+            results = error.partial.messages[-1].tool_results
+            never = "Not finished: cancelled by ann: enough"
+            assert [result.text for result in results] == ["green", "3", never]
+            told = await self.soon(following)
+            assert [one for one in told if isinstance(one, Recorded)] == _numbered(
+                await runtime.journal.read("one")
+            )
+
+    async def test_a_running_tool_is_asked_to_detach(self) -> None:
+        """Once, however often it is said; and only while one runs."""
+        agent = self.watcher()
+        async with self.serving(agent) as runtime:
+            await self.soon(runtime.submit(agent, "Watch.", loop_id="one"))
+            await self.running(runtime, "one")
+            assert await self.soon(runtime.signal("one", "detach", by="ann")) is Stage.EXECUTING
+            result = await self.soon(runtime.result(agent, "one"))
+            assert result.output == "goes on in the background"
+            error = await self.failing(SignalRefused, runtime.signal("one", "detach"))
+            assert error.details["stage"] == "complete"
+            events = await runtime.journal.read("one")
+            signals = [event.signal.type for event in events if isinstance(event, SignalReceived)]
+            assert signals == [SignalType.DETACH]
+
     # What the tests share
 
     async def soon(self, coming: Awaitable[T]) -> T:
@@ -331,6 +482,15 @@ class RuntimeConformance:
         """All that who follows is told."""
         return [one async for one in runtime.follow(loop_id, after)]
 
+    async def running(self, runtime: Runtime, loop_id: str) -> None:
+        """Wait until a loop's tools run."""
+        async with asyncio.timeout(self.patience):
+            while True:
+                events, state = await load(runtime.journal, loop_id)
+                if state.at == "execute":
+                    return
+                await runtime.journal.wait(loop_id, len(events))
+
     async def waiting(self, runtime: Runtime, loop_id: str) -> None:
         """Wait until a loop waits for approval."""
         async with asyncio.timeout(self.patience):
@@ -339,6 +499,15 @@ class RuntimeConformance:
                 if state.awaiting:
                     return
                 await runtime.journal.wait(loop_id, len(events))
+
+
+def _calls(named: Sequence[tuple[str, str]]) -> Message:
+    """An answer that calls several tools: something is built, or 1 and 2 are added."""
+    calls: list[ToolCall] = []
+    for number, (name, target) in enumerate(named, 1):
+        arguments = f'{{"target":"{target}"}}' if target else '{"x":1,"y":2}'
+        calls.append(ToolCall(f"call-{number}", name, arguments))
+    return Message(Role.ASSISTANT, tuple(calls), finish_reason=FinishReason.TOOL_CALL)
 
 
 def _numbered(events: list[Event]) -> list[Recorded]:

@@ -52,7 +52,7 @@ from flyball.core.forms.semstreams.messages import (
 from flyball.core.forms.semstreams.portable import portable_message, portable_result
 from flyball.core.forms.semstreams.request import AgentRequest, ModelConfig
 from flyball.core.forms.semstreams.response import AgentResponse
-from flyball.core.forms.semstreams.signals import SignalMessage, UserSignal
+from flyball.core.forms.semstreams.signals import SEVEN, SignalMessage, UserSignal
 from flyball.core.forms.semstreams.task import ABOUT_A_TASK, TaskMessage
 from flyball.core.forms.semstreams.tools import (
     read_tool_choice,
@@ -104,6 +104,7 @@ __all__ = [
     "LoopEntity",
     "LoopFailedEvent",
     "ModelConfig",
+    "SEVEN",
     "PayloadType",
     "Refusal",
     "ResponseAction",

@@ -15,6 +15,8 @@ from flyball.core.forms.semstreams.types import Category
 from flyball.core.messages import JSON
 from flyball.core.signals import Signal, SignalType
 
+SEVEN = tuple([kind for kind in SignalType if kind is not SignalType.DETACH])
+"""The signals that SemStreams has. The eighth, detach, is gollem's, and has no form here."""
 _TEXTS = ("text", "reason", "feedback", "message", "comment")
 """Under which keys of its payload a signal may carry what it says; we write the first."""
 
@@ -65,14 +67,14 @@ class UserSignal(Payload, frozen=True, kw_only=True):
         Raises:
             InvalidMessage: there is no such signal.
         """
-        self.require_one_of("type", tuple(SignalType))
+        self.require_one_of("type", SEVEN)
         text, call_id = _said(self.payload)
         return Signal(SignalType(self.type), self.signal_id, self.user_id, text, call_id)
 
     def validate(self) -> None:
         """Check that it has an id, a type, a loop and a user; raises InvalidMessage."""
         self.require("signal_id")
-        self.require_one_of("type", tuple(SignalType))
+        self.require_one_of("type", SEVEN)
         self.require("loop_id", "user_id")
 
 
@@ -93,12 +95,12 @@ class SignalMessage(Payload, frozen=True, kw_only=True):
         Raises:
             InvalidMessage: there is no such signal.
         """
-        self.require_one_of("type", tuple(SignalType))
+        self.require_one_of("type", SEVEN)
         return Signal(SignalType(self.type), text=self.reason)
 
     def validate(self) -> None:
         """Check that it has a type and a loop; raises InvalidMessage."""
-        self.require_one_of("type", tuple(SignalType))
+        self.require_one_of("type", SEVEN)
         self.require("loop_id")
 
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from flyball.core.forms.semstreams.keyed import Always, Keyed, Payload
 from flyball.core.forms.semstreams.kinds import Moment
+from flyball.core.forms.semstreams.signals import SEVEN
 from flyball.core.forms.semstreams.types import Category
-from flyball.core.signals import SignalType
 
 
 class ResponseType(StrEnum):
@@ -63,7 +63,7 @@ class ResponseAction(Keyed, frozen=True, kw_only=True):
         """Check the id, the type, and that there is such a signal; raises InvalidMessage."""
         self.require("id")
         self.require_one_of("type", ("button", "reaction"))
-        self.require_one_of("signal", tuple(SignalType))
+        self.require_one_of("signal", SEVEN)
 
 
 class UserResponse(Payload, frozen=True, kw_only=True):

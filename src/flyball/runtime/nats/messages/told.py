@@ -11,11 +11,13 @@ from flyball.core.events import (
     ModelAnswered,
     ModelFailed,
     Purpose,
+    SignalReceived,
     Started,
     TimePassed,
     ToolReturned,
 )
 from flyball.core.forms.semstreams import (
+    SEVEN,
     AgentResponse,
     Envelope,
     SignalMessage,
@@ -33,7 +35,7 @@ from flyball.orchestrate.signalling import signal_event
 from flyball.orchestrate.task_loops import task_of
 from flyball.runtime.nats.messages.frame import not_for, own, read_exact, read_payload, write
 
-_FROM_OUTSIDE = (Started, ModelAnswered, ModelFailed, ToolReturned, TimePassed)
+_FROM_OUTSIDE = (Started, ModelAnswered, ModelFailed, ToolReturned, SignalReceived, TimePassed)
 _NOBODY = "flyball"
 """Who a signal is from, where nobody said: it must be from somebody."""
 
@@ -62,7 +64,9 @@ def write_task(started: Started) -> bytes:
 
 
 def write_signal(loop_id: str, signal: Signal, at: float) -> bytes:
-    """A signal as a message: the payload says all of it."""
+    """A signal as a message: the payload says all of it, where SemStreams has one for it."""
+    if signal.type not in SEVEN:
+        return own("signal", signal.id, Report(loop_id, SignalReceived(at, signal)))
     payload = UserSignal.of(signal, loop_id, at=at)
     if not signal.by:
         payload = UserSignal(

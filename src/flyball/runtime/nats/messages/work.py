@@ -17,10 +17,10 @@ from flyball.core.forms.semstreams import (
     portable_message,
     portable_result,
 )
-from flyball.core.messages import ToolCall
+from flyball.core.messages import ResultKind, ToolCall
 from flyball.inference.request import Request
 from flyball.orchestrate.commands import ExecuteCommand, InferCommand, Report
-from flyball.runtime.nats.messages.frame import not_for, read_exact, read_payload, write
+from flyball.runtime.nats.messages.frame import not_for, own, read_exact, read_payload, write
 
 # Model calls
 
@@ -114,7 +114,9 @@ def read_call(data: bytes, place: str) -> tuple[ExecuteCommand, bool]:
 
 
 def write_result(command: ExecuteCommand, event: ToolReturned, *, ours: bool) -> bytes:
-    """What a tool returned, as a message."""
+    """What a tool returned, as a message. That it was deferred is said in our own words: it is no result."""
+    if event.result.status is ResultKind.DEFERRED:
+        return own("deferred", f"{command.id}/result", Report(command.loop_id, event))
     payload = replace(
         portable_result(event.result),
         call_id=command.id if ours else event.result.call_id,
@@ -122,3 +124,9 @@ def write_result(command: ExecuteCommand, event: ToolReturned, *, ours: bool) ->
         trace_id=command.facts.correlation.trace_id or None,
     )
     return write(payload, f"{command.id}/result", Report(command.loop_id, event) if ours else None)
+
+
+def write_outside_result(loop_id: str, effect: str, event: ToolReturned, name: str) -> bytes:
+    """The result of a deferred call, as a message: like any other result, whoever gives it."""
+    payload = replace(portable_result(event.result), call_id=effect, loop_id=loop_id)
+    return write(payload, name, Report(loop_id, event))

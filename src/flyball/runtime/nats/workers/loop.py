@@ -32,7 +32,7 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import Command, InferCommand, Report, execute_command, infer_command
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.keeping import Keeper
-from flyball.orchestrate.machine import fold, owed, take
+from flyball.orchestrate.machine import asked_to_detach, fold, owed, take
 from flyball.orchestrate.recorded import load, offer_signal
 from flyball.orchestrate.signalling import signal_event
 from flyball.orchestrate.state import State
@@ -44,6 +44,7 @@ from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.told import NotOurs, Returned, read_told, write_signal, write_task
 from flyball.runtime.nats.messages.work import write_call, write_request
 from flyball.runtime.nats.workers.agents import Agents
+from flyball.runtime.nats.workers.detaching import ask_to_detach
 from flyball.runtime.nats.workers.model import ModelWorker
 from flyball.runtime.nats.workers.projector import Projector
 from flyball.runtime.nats.workers.stopping import LetGo, tell
@@ -213,6 +214,9 @@ class LoopWorker:
             events.append(event)
         if loop_id not in self._keepers:
             self._remember(self._keep(bindings, state, events))
+        if state.detached and isinstance(event, SignalReceived) and event.signal.type is SignalType.DETACH:
+            # Also if it came before: whoever took it may not have lived to say it.
+            await ask_to_detach(self._bus, loop_id, asked_to_detach(state))
         reply = delivery.headers.get(REPLY, "")
         if reply.startswith(_INBOXES):  # and nowhere else: anybody may have set it
             await self._bus.connection.publish(reply, b"1" if taken else b"0")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from flyball.core.events import ToolReturned
+from flyball.core.messages import ResultKind
 from flyball.core.tools import Safety
 from flyball.orchestrate import performers
 from flyball.orchestrate.children import Home
@@ -16,6 +19,7 @@ from flyball.runtime.nats.bus import AGENT, Bus, hired_for_tool
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.messages.work import read_call, write_result
 from flyball.runtime.nats.workers.agents import Agents
+from flyball.runtime.nats.workers.detaching import Detaching, was_asked
 from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
 
@@ -37,6 +41,7 @@ class ToolsWorker:
         self._answered = Remembered()
         """What was answered from here: after a lost acknowledgement it is asked for again."""
         self.stoppable = Stoppable(bus.connection)
+        self.detaching = Detaching(bus.connection)
         self.posts = [
             Post(AGENT, hired_for_tool(name), (subjects.execute_subject(name),), room=room, hold=hold)
             for name in agents.tools()
@@ -55,8 +60,13 @@ class ToolsWorker:
         # Where the very agent is, a tool of this name may be another one.
         if elsewhere and await self._bus.forward(self.kind, command.agent, delivery):
             return
+        if ours and delivery.times > 1 and await was_asked(self._bus, command.id):
+            command = replace(command, facts=replace(command.facts, detached=True))
         with suppress(LetGo):
-            await self._report(command, await self.perform(command, ours=ours), ours=ours)
+            event = await self.perform(command, ours=ours)
+            # Somebody else's loop has no word for a call that is deferred: it just waits for the result.
+            if ours or event.result.status is not ResultKind.DEFERRED:
+                await self._report(command, event, ours=ours)
             self._answered.add(command.id)
 
     async def perform(self, command: ExecuteCommand, *, ours: bool = True) -> ToolReturned:
@@ -81,7 +91,15 @@ class ToolsWorker:
         if once and not await self._bus.claim(command.id):
             return ToolReturned(now(), command.turn, command.index, interrupted(command.call))
         return await performers.call_tool(
-            tool, command.call, command.turn, command.index, deps, command.facts, now, self._home
+            tool,
+            command.call,
+            command.turn,
+            command.index,
+            deps,
+            command.facts,
+            now,
+            self._home,
+            self.detaching,
         )
 
     async def _report(self, command: ExecuteCommand, event: ToolReturned, *, ours: bool) -> None:
