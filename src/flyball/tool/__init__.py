@@ -1,7 +1,8 @@
 """Tools: making them from functions, keeping them, and running their calls.
 
-`@tool` makes a `FunctionTool` from a typed function; `execute` runs one call of any `Tool`; `Registry` and
-`Toolset` hold tools. `protocol` is the seam: the loop knows no more of a tool than what stands there.
+`@tool` makes a `FunctionTool` from a typed function, `stateful` tools from a class whose objects remember;
+`execute` runs one call of any `Tool`; `Registry` and `Toolset` hold tools. `protocol` is the seam: the loop
+knows no more of a tool than what stands there. `wrapped` has what is put around tools.
 
 Rules:
 - what is wrong with a tool shows when it is made, and names the tool and the parameter;
@@ -17,26 +18,40 @@ from flyball.tool.errors import ModelRetry
 from flyball.tool.execute import MAX_RESULT_BYTES, execute
 from flyball.tool.function_tool import FunctionTool
 from flyball.tool.options import ToolOptions, ToolPolicy
+from flyball.tool.preparing import ToolsPrepare
 from flyball.tool.protocol import Tool
 from flyball.tool.registry import Registry
+from flyball.tool.stateful import MAX_STATE_BYTES, Stateful, StatefulTool, stateful
+from flyball.tool.timing import DefaultToolTimeout
 from flyball.tool.toolset import Toolset
+from flyball.tool.truncation import ToolOutputTruncation, truncate_tool_output
+from flyball.tool.validating import ToolResultValidator
 from flyball.tool.wrapped import FilteredTool, RenamedTool, WrappedTool
 
 __all__ = [
+    "DefaultToolTimeout",
     "FilteredTool",
     "FunctionTool",
     "MAX_RESULT_BYTES",
+    "MAX_STATE_BYTES",
     "ModelRetry",
     "Registry",
     "RenamedTool",
+    "Stateful",
+    "StatefulTool",
     "Tool",
     "ToolAvailability",
     "ToolOptions",
+    "ToolOutputTruncation",
     "ToolPolicy",
+    "ToolResultValidator",
+    "ToolsPrepare",
     "Toolset",
     "WrappedTool",
     "as_tool",
     "availability",
     "execute",
+    "stateful",
     "tool",
+    "truncate_tool_output",
 ]
