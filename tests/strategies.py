@@ -196,6 +196,7 @@ specs = st.builds(
             retries=maybe(counts),
             timeout=maybe(st.floats(0, 1e6)),
             approval=st.booleans(),
+            state=maybe(names),
         ),
         max_size=2,
     ),
@@ -237,6 +238,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         metadata=extras,
         parent_loop_id=texts,
         depth=counts,
+        tool_state=extras,
     ),
     events.Forked: st.builds(
         events.Forked,
@@ -321,6 +323,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         index=_turn,
         result=tool_results,
         duration=st.floats(0, 1e6),
+        state=st.just(UNSET) | json_values,
     ),
     events.TurnSettled: st.builds(
         events.TurnSettled,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from typing_extensions import TypeVar
 
 from flyball.core.correlation import Correlation
@@ -43,6 +43,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     max_depth: int | None = None
     at: float = 0.0
     spent: tuple[CallUsage, ...] = ()
+    tool_state: dict[str, Any] | None = None
 
 
 class RunContext(Generic[DepsT]):
@@ -52,7 +53,7 @@ class RunContext(Generic[DepsT]):
     from within one is told so: `await other.run("…", parent=ctx)` begins a child of this run.
     """
 
-    __slots__ = ("_begun", "_deps", "_home", "facts")
+    __slots__ = ("_begun", "_deps", "_home", "_saved", "facts")
 
     def __init__(self, deps: DepsT, facts: RunFacts, home: Any = None) -> None:
         self._deps = deps
@@ -170,6 +171,33 @@ class RunContext(Generic[DepsT]):
     def max_retries(self) -> int:
         """How often it may be."""
         return self.facts.max_retries
+
+    @property
+    def tool_state(self) -> dict[str, Any] | None:
+        """The states of the run's stateful tools, by name, as they were when this was called; None of none.
+
+        It is the recorded one: it must not be changed.
+        """
+        return self.facts.tool_state
+
+    def tool_state_by_name(self, name: str, default: Any = None) -> Any:
+        """The state of that name, or `default` where no call has left one yet."""
+        return (self.facts.tool_state or {}).get(name, default)
+
+    def save_tool_state(self, state: Any) -> None:
+        """Leave the state of the tool that is called, as JSON, for its next call.
+
+        It is recorded with the call's result, if the call ends well. For tools whose spec names a state.
+        """
+        self._saved = state
+
+    @property
+    def saved_tool_state(self) -> Any | UnsetType:
+        """What `save_tool_state` was last given; UNSET if it was not called."""
+        try:
+            return self._saved
+        except AttributeError:
+            return UNSET
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def started(event: Started) -> State:
         event.parent_loop_id,
         event.depth,
         tool_choice=spec.tool_choice,
+        tool_state=event.tool_state,
     )
     if history:
         state.ids = {part.id for message in history for part in message.parts if type(part) is ToolCall}

@@ -548,7 +548,7 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
     """Check that a recorded loop is the one that is wanted.
 
     Raises:
-        LoopMismatch: it has another prompt, history, spec or metadata.
+        LoopMismatch: it has another prompt, history, spec, metadata or tool state.
     """
     first = events[0]
     assert isinstance(first, Started)
@@ -557,6 +557,7 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
         if isinstance(event, Forked):
             prompt, spec = event.prompt or prompt, event.spec
     recorded = {"prompt": prompt, "history": first.history, "spec": spec, "metadata": first.metadata}
+    recorded["tool_state"] = first.tool_state
     differs = [name for name, value in recorded.items() if value != getattr(wanted, name)]
     if differs:
         raise LoopMismatch(

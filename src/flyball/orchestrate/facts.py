@@ -26,6 +26,7 @@ def run_facts(state: State, at: float = 0.0) -> RunFacts:
         max_depth=state.spec.limits.max_depth,
         at=at,
         spent=tuple(state.spent),
+        tool_state=state.tool_state,
     )
 
 
@@ -51,4 +52,5 @@ def call_facts(state: State, effect: Execute) -> RunFacts:
         tuple(state.history) if tool.wants_history else None,
         state.depth,
         state.spec.limits.max_depth,
+        tool_state=state.tool_state,
     )
