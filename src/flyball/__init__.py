@@ -29,7 +29,7 @@ from flyball.core.messages import (
 from flyball.core.settings import ModelSettings
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import OutputMode
-from flyball.core.tools import Safety, ToolChoice
+from flyball.core.tools import Safety, ToolChoice, ToolDefinition
 from flyball.core.usage import RunUsage, Usage
 from flyball.inference.engine import Engine
 from flyball.inference.request import ModelInfo, Request, Result
@@ -66,6 +66,11 @@ if TYPE_CHECKING:
     from flyball.orchestrate.runtime import Runtime
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
+    from flyball.tool.preparing import ToolsPrepare
+    from flyball.tool.stateful import stateful
+    from flyball.tool.timing import DefaultToolTimeout
+    from flyball.tool.truncation import ToolOutputTruncation, truncate_tool_output
+    from flyball.tool.validating import ToolResultValidator
     from flyball.validate.conditions import (
         And,
         MaxRunDuration,
@@ -96,6 +101,7 @@ _LATER = {
     "AuditLog": "flyball.validate.interceptors",
     "ContentFilter": "flyball.validate.guardrails",
     "CostTracker": "flyball.observe.cost",
+    "DefaultToolTimeout": "flyball.tool.timing",
     "ExecutionHints": "flyball.orchestrate.contracts",
     "GrammarOutput": "flyball.orchestrate.output_types",
     "InputGuardrail": "flyball.validate.guardrails",
@@ -131,8 +137,13 @@ _LATER = {
     "ToolCallFilterResult": "flyball.core.forms.semstreams",
     "ToolCallRejection": "flyball.core.forms.semstreams",
     "ToolOutput": "flyball.orchestrate.output_types",
+    "ToolOutputTruncation": "flyball.tool.truncation",
+    "ToolResultValidator": "flyball.tool.validating",
+    "ToolsPrepare": "flyball.tool.preparing",
     "TurnGuardrail": "flyball.validate.guardrails",
     "estimate_run_cost": "flyball.observe.cost",
+    "stateful": "flyball.tool.stateful",
+    "truncate_tool_output": "flyball.tool.truncation",
 }
 
 __all__ = [
@@ -142,6 +153,7 @@ __all__ = [
     "AuditLog",
     "ContentFilter",
     "CostTracker",
+    "DefaultToolTimeout",
     "Document",
     "Engine",
     "ExecutionHints",
@@ -203,8 +215,12 @@ __all__ = [
     "ToolCallFilterResult",
     "ToolCallRejection",
     "ToolChoice",
+    "ToolDefinition",
     "ToolOutput",
+    "ToolOutputTruncation",
     "ToolResult",
+    "ToolResultValidator",
+    "ToolsPrepare",
     "Toolset",
     "TurnGuardrail",
     "Usage",
@@ -216,8 +232,10 @@ __all__ = [
     "events",
     "pending_approvals",
     "send_signal",
+    "stateful",
     "system",
     "tool",
+    "truncate_tool_output",
     "user",
 ]
 

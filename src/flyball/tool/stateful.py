@@ -68,7 +68,8 @@ def stateful(make: Callable[[], Stateful], **options: Unpack[ToolOptions]) -> To
             raise UserError(f"{kind.__qualname__} has no {wanted}(): a stateful tool exports and restores it")
     name = options.pop("name", None)
     key = check_name(_snake(kind.__name__) if name is None else name)
-    methods = [found for found in _members(kind) if isinstance(found, ToolMethod)]
+    members = _members(kind)
+    methods = [found for found in members.values() if isinstance(found, ToolMethod)]
     if methods and options:
         raise UserError(
             f"the tools of {kind.__qualname__} are its methods: give each its own options, as in "
@@ -77,7 +78,7 @@ def stateful(make: Callable[[], Stateful], **options: Unpack[ToolOptions]) -> To
     if methods:
         made = [StatefulTool(make, key, method.__wrapped__, method.blueprint) for method in methods]
         return Toolset(key, made)
-    call = getattr(kind, "__call__", None)  # noqa: B004 - its function is wanted
+    call = members.get("__call__")
     if call is None:
         raise UserError(
             f"{kind.__qualname__} has neither methods that are marked with @tool nor a __call__: "
@@ -158,12 +159,12 @@ def _exported(remembers: Stateful, key: str) -> tuple[Any, bytes]:
     return state, written
 
 
-def _members(kind: type[Any]) -> list[object]:
+def _members(kind: type[Any]) -> dict[str, Any]:
     """What stands in a class, that of its bases first; what a class has in the place of theirs is its own."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     for one in reversed(kind.__mro__):
         found |= vars(one)
-    return list(found.values())
+    return found
 
 
 def _snake(name: str) -> str:
