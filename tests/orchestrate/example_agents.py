@@ -107,6 +107,7 @@ EXAMPLE_RUNS = (
         decisions=((SignalType.REJECT, 1, "ask a manager"), (SignalType.APPROVE, 0, "")),
     ),
     ExampleRun("costs", "How do owls fly?", "Owls fly silently."),
+    ExampleRun("around_tools", "Tea and milk, please.", "Milk it is."),
     ExampleRun("durable_run", "A trip to Oslo.", "All is booked.", _hotel),
     ExampleRun("fork_and_compare", "What is wrong?", "The cellar floods when it rains."),
     ExampleRun(

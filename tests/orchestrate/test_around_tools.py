@@ -1,4 +1,4 @@
-"""What an agent puts around its tools: preparation, validators, truncation, time-outs, what toolsets bring."""
+"""What an agent puts around its tools: preparation, validators, truncation, time-outs, toolsets."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from flyball import (
     ToolDefinition,
     ToolOutputTruncation,
     ToolResultValidator,
-    ToolsPrepare,
     Toolset,
+    ToolsPrepare,
     tool,
     truncate_tool_output,
 )
 from flyball.core.errors import FlyballError, GuardrailError, RuleFailed, ToolRetriesExceeded, UserError
 from flyball.core.events import ToolReturned, TurnPrepared
-from flyball.core.messages import Image, ResultKind, ToolResult
+from flyball.core.messages import Image, ResultKind, Text, ToolResult
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.machine import owed
@@ -132,7 +132,7 @@ async def test_definitions_may_be_changed_in_place_and_the_spec_stays(run: Runne
     assert result.state.spec == agent.spec
     # What was sent follows from the journal.
     requests = [
-        request_of(state, owed(state)[0], request_parts(state.spec))
+        request_of(state, owed(state)[0], request_parts(state.spec))  # pyright: ignore[reportArgumentType]
         for _, state in steps(await result.events())
         if state.at == "infer"
     ]
@@ -141,7 +141,7 @@ async def test_definitions_may_be_changed_in_place_and_the_spec_stays(run: Runne
 
 async def test_the_outputs_tool_is_nobodys_to_prepare(run: Runner) -> None:
     script = Script(final(name="Rome"))
-    agent = Agent(script, output=City, tools=[add], features=[ToolsPrepare(lambda _, __: [], "nothing")])
+    agent = Agent(script, output=City, tools=[add], features=[ToolsPrepare(gives([]), "nothing")])
     assert (await run(agent, "go")).output == City(name="Rome")
     assert [one.name for one in script.requests[0].tools] == ["final_result"]
 
@@ -258,7 +258,7 @@ async def test_a_choice_of_what_is_not_on_offer_leaves_the_model_free(
 
 
 def test_a_choice_of_a_tool_that_there_is_not_is_refused() -> None:
-    with pytest.raises(UserError, match="tool_choice= names the tool 'ad', which there is not.*: add"):
+    with pytest.raises(UserError, match=r"tool_choice= names the tool 'ad', which there is not.*: add"):
         _ = Agent(NeverAsked(), tools=[add], tool_choice=ToolChoice(tool_name="ad")).spec
     assert Agent(
         NeverAsked(), output=City, output_mode="tool", tool_choice=ToolChoice(tool_name="final_result")
@@ -420,10 +420,8 @@ async def test_what_a_toolset_brings_joins_the_agents_own(run: Runner) -> None:
     assert agent.spec.checks == ("max_turns",)
     error = await run.failing(GuardrailError, agent, "go", deps="ann")
     assert "1 are allowed" in error.message
-    assert [part.text for part in script.requests[0].messages[0].parts] == [  # pyright: ignore[reportAttributeAccessIssue]
-        "Be brief.\n\nCount well.",
-        "You count for ann.",
-    ]
+    told = [Text("Be brief.\n\nCount well."), Text("You count for ann.")]
+    assert script.requests[0].messages[0].parts == tuple(told)
 
 
 async def test_a_run_without_a_toolsets_tools_has_not_what_it_brings(run: Runner) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flyball.core.errors import UserError
 from flyball.core.tools import ToolDefinition
-from flyball.tool import ToolsPrepare, Toolset, tool
+from flyball.tool import Toolset, ToolsPrepare, tool
 from flyball.tool.preparing import check_all_prepared, check_prepared, to_change
 from tests.strategies import definitions
 

@@ -149,8 +149,8 @@ async def test_what_a_toolset_brings_goes_with_each_of_its_tools():
         ("Look twice.", a_prompt),
         (FEATURE,),
     )
-    everything = lambda ctx, definition: True  # noqa: E731
-    for some in (BRINGS.prefixed("x"), BRINGS.filtered(everything), BRINGS.renamed({"me": "who"})):
+    filtered = BRINGS.filtered(lambda ctx, definition: True)
+    for some in (BRINGS.prefixed("x"), filtered, BRINGS.renamed({"me": "who"})):
         assert brought_by(some) == (brings,)
     assert brought_by(BRINGS.tools[1:]) == (brings,)
     assert brought_by(Toolset("all", [*BRINGS, search])) == (brings,)
@@ -172,5 +172,5 @@ def test_a_toolset_brings_nothing_else():
     some: Any = [3]
     with pytest.raises(UserError, match="'web': instructions= takes text and functions, not 3"):
         Toolset("web", [weather], instructions=some)
-    with pytest.raises(UserError, match="'web': features= takes features.*not 3"):
+    with pytest.raises(UserError, match=r"'web': features= takes features.*not 3"):
         Toolset("web", [weather], features=some)

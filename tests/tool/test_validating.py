@@ -11,11 +11,12 @@ from flyball.core.context import RunContext
 from flyball.core.errors import UserError
 from flyball.core.messages import ResultKind, ToolResult
 from flyball.tool import ModelRetry, execute, tool
+from flyball.tool.validating import ResultValidator
 from flyball.tool.wrapped import ValidatedTool
 from tests.tool.contexts import a_call, a_context
 
 
-async def given_back(value: Any, *validators: Callable[..., Any]) -> ToolResult:
+async def given_back(value: Any, *validators: ResultValidator) -> ToolResult:
     """What comes of a tool's result, once with the validators in its options, once with them around it."""
 
     @tool(validators=validators)
@@ -57,10 +58,11 @@ async def test_another_result_may_take_its_place_and_the_next_one_sees_it() -> N
 
     assert (await given_back(1, more, twice)).content == 4
     assert (await given_back(1, twice, more)).content == 3
-    assert (await given_back(True, lambda _, result: not result)).content is False
+    yes = True
+    assert (await given_back(yes, lambda _, result: not result)).content is False
 
 
-class Unsure(Exception):
+class OddError(Exception):
     def __str__(self) -> str:
         raise RuntimeError
 
@@ -77,7 +79,7 @@ def raising(error: Exception) -> Callable[..., Any]:
     [
         (ModelRetry("too cold"), "too cold"),
         (ValueError("too warm"), "The result was not accepted: ValueError: too warm"),
-        (Unsure(), "The result was not accepted: Unsure: its message cannot be read"),
+        (OddError(), "The result was not accepted: OddError: its message cannot be read"),
     ],
     ids=["retry", "error", "odd"],
 )
@@ -127,5 +129,5 @@ async def test_a_refused_result_of_an_idempotent_tool_is_not_tried_again_at_once
 
 @pytest.mark.parametrize("validators", [len, [1], "abc"], ids=["a function", "a number", "text"])
 def test_validators_that_cannot_be_are_refused(validators: Any) -> None:
-    with pytest.raises(UserError, match="validators=.* must be a list of functions"):
+    with pytest.raises(UserError, match=r"validators=.* must be a list of functions"):
         tool(name="it", validators=validators)(lambda: 1)

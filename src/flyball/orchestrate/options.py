@@ -39,7 +39,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """In the place of the agent's choice."""
     tools: Sequence[str]
     """The names of the tools that this run may use; without it, all of the agent's."""
-    tool_state: dict[str, Any]
+    tool_state: dict[str, Any] | None
     """What stateful tools begin with, such as an earlier result's `tool_state`; states of tools that the
     agent does not have are kept as they are."""
     metadata: dict[str, Any]

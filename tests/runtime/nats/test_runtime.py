@@ -139,6 +139,20 @@ def test_models_for_a_purpose_are_found_by_their_names() -> None:
     assert plain.engine("surveyor", "", "own", "repair") is own
 
 
+async def test_a_tool_remembers_whichever_worker_runs_its_calls(runtime: NatsRuntime) -> None:
+    items = [call("put", {"item": name}) for name in "abcd"]
+    agent = Agent(Script(items, [call("empty"), *items[:1]], "done"), tools=[BASKET], name="shopper")
+    async with AsyncExitStack() as stack:
+        for kind in ("loop", "model", "tools", "loop", "tools", "tools"):
+            await stack.enter_async_context(working(runtime, agent, serve=(kind,)))
+        runs = [agent.run("go", runtime=runtime, tool_state={"basket": [str(n)]}) for n in range(10)]
+        results = await asyncio.wait_for(asyncio.gather(*runs), 20)
+    for n, result in enumerate(results):
+        taken = [str(n), *"abcd"]
+        assert result.messages[-2].tool_results[0].content == f"{taken} {taken}"
+        assert result.tool_state == {"basket": ["a"]}
+
+
 async def test_pieces_pass_by_and_steps_are_given_out(runtime: NatsRuntime) -> None:
     agent = Agent(Script(call("add", '{"x":1,"y":2}'), "It is three."), tools=[add], name="adder")
     async with working(runtime, agent):
