@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
     from flyball.tool.preparing import ToolsPrepare
-    from flyball.tool.stateful import stateful
+    from flyball.tool.stateful_tool import stateful
     from flyball.tool.timing import DefaultToolTimeout
     from flyball.tool.truncation import ToolOutputTruncation, truncate_tool_output
     from flyball.tool.validating import ToolResultValidator
@@ -142,7 +142,7 @@ _LATER = {
     "ToolsPrepare": "flyball.tool.preparing",
     "TurnGuardrail": "flyball.validate.guardrails",
     "estimate_run_cost": "flyball.observe.cost",
-    "stateful": "flyball.tool.stateful",
+    "stateful": "flyball.tool.stateful_tool",
     "truncate_tool_output": "flyball.tool.truncation",
 }
 

@@ -20,7 +20,7 @@ from flyball.orchestrate.commands import execute_command
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import fold, owed
 from flyball.orchestrate.recorded import load
-from flyball.tool.stateful import Stateful
+from flyball.tool.stateful_tool import Stateful
 from tests.orchestrate.conftest import Runner
 from tests.orchestrate.driven import WAYS, Driven
 from tests.orchestrate.models import Place, Script

@@ -124,7 +124,7 @@ AROUND_TOOLS = (
     Scenario(
         "results that are never good enough",
         lambda: Agent(
-            Script(call("plus", {"x": 1}), *[call("look", {"what": "no" * n}) for n in (0, 1)]),
+            Script(call("plus", {"x": 1}), *[call("look", {"what": text}) for text in "abcdef"]),
             tools=[plus, look],
         ),
         code="TOOL_EXECUTION_FAILED",

@@ -19,7 +19,6 @@ from flyball.orchestrate.features import Stages
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.state import State
 from flyball.tool.availability import availability
-from flyball.tool.preparing import check_all_prepared, check_prepared, to_change
 from flyball.tool.protocol import Tool
 from flyball.tool.wrapped import LimitedTool, TruncatedTool, ValidatedTool
 
@@ -81,8 +80,11 @@ async def offered(
         FlyballError: a preparation failed, or gave what cannot be.
     """
     spec = state.spec
-    if not (bindings.stages.tools_prepares or any(map(asked_each_turn, bindings.tools.values()))):
+    asked = bindings.stages.tools_prepares or any(map(asked_each_turn, bindings.tools.values()))
+    if not asked and not any(tool.checks_availability for tool in spec.tools.values()):
         return None, ()
+    from flyball.tool.preparing import check_all_prepared, check_prepared, to_change
+
     definitions = await _available(state, bindings, context)
     for name, definition in tuple(definitions.items()):
         prepare = getattr(bindings.tools.get(name), "prepare", None)

@@ -12,21 +12,38 @@ Rules:
 - pydantic is loaded when the first tool is made, never by importing this package.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from flyball.tool.availability import ToolAvailability, availability
 from flyball.tool.decorator import as_tool, tool
 from flyball.tool.errors import ModelRetry
 from flyball.tool.execute import MAX_RESULT_BYTES, execute
 from flyball.tool.function_tool import FunctionTool
 from flyball.tool.options import ToolOptions, ToolPolicy
-from flyball.tool.preparing import ToolsPrepare
 from flyball.tool.protocol import Tool
 from flyball.tool.registry import Registry
-from flyball.tool.stateful import MAX_STATE_BYTES, Stateful, StatefulTool, stateful
-from flyball.tool.timing import DefaultToolTimeout
 from flyball.tool.toolset import Toolset
-from flyball.tool.truncation import ToolOutputTruncation, truncate_tool_output
-from flyball.tool.validating import ToolResultValidator
 from flyball.tool.wrapped import FilteredTool, RenamedTool, WrappedTool
+
+if TYPE_CHECKING:
+    from flyball.tool.preparing import ToolsPrepare
+    from flyball.tool.stateful_tool import MAX_STATE_BYTES, Stateful, StatefulTool, stateful
+    from flyball.tool.timing import DefaultToolTimeout
+    from flyball.tool.truncation import ToolOutputTruncation, truncate_tool_output
+    from flyball.tool.validating import ToolResultValidator
+
+_LATER = {
+    "DefaultToolTimeout": "timing",
+    "MAX_STATE_BYTES": "stateful_tool",
+    "Stateful": "stateful_tool",
+    "StatefulTool": "stateful_tool",
+    "ToolOutputTruncation": "truncation",
+    "ToolResultValidator": "validating",
+    "ToolsPrepare": "preparing",
+    "stateful": "stateful_tool",
+    "truncate_tool_output": "truncation",
+}
+"""What not every program with tools needs, and where it is."""
 
 __all__ = [
     "DefaultToolTimeout",
@@ -55,3 +72,11 @@ __all__ = [
     "tool",
     "truncate_tool_output",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'flyball.tool' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"flyball.tool.{_LATER[name]}"), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -15,11 +15,13 @@ from flyball.tool.docstring import parse
 from flyball.tool.given_schema import check_given, validator_for
 from flyball.tool.hints import underlying
 from flyball.tool.options import ToolOptions, ToolPolicy, check_name, spec_from
-from flyball.tool.preparing import ToolPrepare
 from flyball.tool.running import Run, runner
 from flyball.tool.schema import Validate, schema_for
 from flyball.tool.signature import read_signature, takes_context
-from flyball.tool.validating import ResultValidator, validated
+
+if TYPE_CHECKING:
+    from flyball.tool.preparing import ToolPrepare
+    from flyball.tool.validating import ResultValidator
 
 
 class Blueprint(Struct, frozen=True):
@@ -35,7 +37,12 @@ class Blueprint(Struct, frozen=True):
     def run(self, fn: Callable[..., Any], *, takes_context: bool | None = None) -> Run:
         """The `run` of a tool that calls `fn` with the arguments, and has its result looked at."""
         first = self.takes_context if takes_context is None else takes_context
-        return validated(runner(fn, self.validate, takes_context=first), self.validators)
+        run = runner(fn, self.validate, takes_context=first)
+        if not self.validators:
+            return run
+        from flyball.tool.validating import validated
+
+        return validated(run, self.validators)
 
     @property
     def wants_context(self) -> bool:

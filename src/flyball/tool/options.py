@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from flyball.core.context import RunContext
 from flyball.core.encodable import clean_text
 from flyball.core.errors import UserError
 from flyball.core.tools import Safety, ToolDefinition, ToolSpec
-from flyball.tool.preparing import ToolPrepare
-from flyball.tool.validating import ResultValidator
+
+if TYPE_CHECKING:
+    from flyball.tool.preparing import ToolPrepare
+    from flyball.tool.validating import ResultValidator
 
 Availability: TypeAlias = bool | str
 """True: it can work now. False, or the reason: it cannot."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,10 +13,12 @@ from flyball.core.context import RunContext
 from flyball.core.feature import Feature
 from flyball.core.tools import ToolDefinition, ToolSpec
 from flyball.tool.options import Availability, check_name
-from flyball.tool.preparing import ToolPrepare
 from flyball.tool.protocol import Tool
-from flyball.tool.truncation import ToolOutputTruncation
-from flyball.tool.validating import ResultValidator, validated
+
+if TYPE_CHECKING:
+    from flyball.tool.preparing import ToolPrepare
+    from flyball.tool.truncation import ToolOutputTruncation
+    from flyball.tool.validating import ResultValidator
 
 Predicate: TypeAlias = Callable[[RunContext[Any], ToolDefinition], bool | Awaitable[bool]]
 """Says of a tool whether the model may see it in this turn."""
@@ -89,6 +91,8 @@ class ValidatedTool(WrappedTool):
     __slots__ = ()
 
     def __init__(self, inner: Tool, validators: tuple[ResultValidator, ...]) -> None:
+        from flyball.tool.validating import validated
+
         super().__init__(inner, inner.spec)
         self.wants_context = True
         self.run = validated(inner.run, validators)

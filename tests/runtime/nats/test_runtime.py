@@ -45,6 +45,7 @@ from flyball.runtime.nats.workers.loop import REPLY
 from tests.orchestrate.models import Script
 from tests.orchestrate.output_scenarios import River
 from tests.orchestrate.scenarios import SCENARIOS, STOPPER, WORKER, Scenario, add, pay
+from tests.orchestrate.tool_scenarios import BASKET
 from tests.runtime.nats.conftest import clear
 
 

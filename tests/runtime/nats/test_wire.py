@@ -22,7 +22,8 @@ from flyball.runtime.nats import NatsRuntime
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.dead import dead_letters
 from tests.orchestrate.models import Script
-from tests.orchestrate.scenarios import BASKET, add
+from tests.orchestrate.scenarios import add
+from tests.orchestrate.tool_scenarios import BASKET
 from tests.runtime.nats.test_runtime import runtime, working  # noqa: F401  # pyright: ignore[reportUnusedImport] - a fixture
 
 JSON = dict[str, Any]
