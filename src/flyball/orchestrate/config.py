@@ -240,6 +240,7 @@ def _same_output(one: AgentConfig, other: AgentConfig) -> bool:
         and one.output_mode is other.output_mode
         and one.grammar == other.grammar
         and one.features == other.features
+        and brought_by(one.tools) == brought_by(other.tools)
         and bool(one.validators) == bool(other.validators)
         and (one.model is other.model or one.output is str or one.output_mode is not None)
     )

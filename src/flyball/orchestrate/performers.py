@@ -10,6 +10,7 @@ from asyncio import CancelledError
 from contextlib import suppress
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext, RunFacts
