@@ -197,6 +197,7 @@ specs = st.builds(
             retries=maybe(counts),
             timeout=maybe(st.floats(0, 1e6)),
             approval=st.booleans(),
+            state=maybe(names),
         ),
         max_size=2,
     ),
@@ -249,6 +250,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         parent_loop_id=texts,
         depth=counts,
         carried=maybe(carried),
+        tool_state=extras,
     ),
     events.Forked: st.builds(
         events.Forked,
@@ -333,6 +335,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         index=_turn,
         result=tool_results,
         duration=st.floats(0, 1e6),
+        state=st.just(UNSET) | json_values,
     ),
     events.TurnSettled: st.builds(
         events.TurnSettled,

@@ -30,7 +30,7 @@ from flyball.core.messages import (
 from flyball.core.settings import ModelSettings
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import OutputMode
-from flyball.core.tools import Safety, ToolChoice
+from flyball.core.tools import Safety, ToolChoice, ToolDefinition
 from flyball.core.usage import RunUsage, Usage
 from flyball.inference.engine import Engine
 from flyball.inference.request import ModelInfo, Request, Result
@@ -72,6 +72,11 @@ if TYPE_CHECKING:
     from flyball.orchestrate.system import System
     from flyball.runtime.sqlite import SQLiteJournal
     from flyball.tool.ambient import AmbientContext, current_context
+    from flyball.tool.preparing import ToolsPrepare
+    from flyball.tool.stateful_tool import stateful
+    from flyball.tool.timing import DefaultToolTimeout
+    from flyball.tool.truncation import ToolOutputTruncation, truncate_tool_output
+    from flyball.tool.validating import ToolResultValidator
     from flyball.validate.conditions import (
         And,
         MaxRunDuration,
@@ -105,6 +110,7 @@ _LATER = {
     "AuditLog": "flyball.validate.interceptors",
     "ContentFilter": "flyball.validate.guardrails",
     "CostTracker": "flyball.observe.cost",
+    "DefaultToolTimeout": "flyball.tool.timing",
     "ExecutionHints": "flyball.orchestrate.contracts",
     "GrammarOutput": "flyball.orchestrate.output_types",
     "InputGuardrail": "flyball.validate.guardrails",
@@ -143,10 +149,15 @@ _LATER = {
     "ToolCallFilterResult": "flyball.core.forms.semstreams",
     "ToolCallRejection": "flyball.core.forms.semstreams",
     "ToolOutput": "flyball.orchestrate.output_types",
+    "ToolOutputTruncation": "flyball.tool.truncation",
+    "ToolResultValidator": "flyball.tool.validating",
+    "ToolsPrepare": "flyball.tool.preparing",
     "TurnGuardrail": "flyball.validate.guardrails",
     "current_context": "flyball.tool.ambient",
     "estimate_run_cost": "flyball.observe.cost",
     "reflect": "flyball.orchestrate.reflect",
+    "stateful": "flyball.tool.stateful_tool",
+    "truncate_tool_output": "flyball.tool.truncation",
 }
 
 __all__ = [
@@ -162,6 +173,7 @@ __all__ = [
     "Deferred",
     "DeferredToolRequest",
     "DeferredToolResult",
+    "DefaultToolTimeout",
     "Document",
     "Engine",
     "ExecutionHints",
@@ -226,8 +238,12 @@ __all__ = [
     "ToolCallFilterResult",
     "ToolCallRejection",
     "ToolChoice",
+    "ToolDefinition",
     "ToolOutput",
+    "ToolOutputTruncation",
     "ToolResult",
+    "ToolResultValidator",
+    "ToolsPrepare",
     "Toolset",
     "TurnGuardrail",
     "Usage",
@@ -243,8 +259,10 @@ __all__ = [
     "send_results",
     "send_signal",
     "snapshot_at",
+    "stateful",
     "system",
     "tool",
+    "truncate_tool_output",
     "user",
 ]
 

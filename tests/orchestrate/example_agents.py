@@ -136,6 +136,7 @@ EXAMPLE_RUNS = (
         lambda module, _: module.Queue(),
         result="green",
     ),
+    ExampleRun("around_tools", "Tea and milk, please.", "Milk it is."),
     ExampleRun("durable_run", "A trip to Oslo.", "All is booked.", _hotel),
     ExampleRun("fork_and_compare", "What is wrong?", "The cellar floods when it rains."),
     ExampleRun(

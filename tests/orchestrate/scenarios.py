@@ -44,6 +44,7 @@ from flyball.orchestrate.recorded import send_signal
 from tests.orchestrate.feature_scenarios import FEATURES
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenario import Scenario
+from tests.orchestrate.tool_scenarios import AROUND_TOOLS
 
 
 class City(BaseModel):
@@ -489,6 +490,7 @@ SCENARIOS = (
         code="VALIDATION_RULE_FAILED",
     ),
     *FEATURES,
+    *AROUND_TOOLS,
 )
 
 WELL = tuple(scenario for scenario in SCENARIOS if not scenario.code)

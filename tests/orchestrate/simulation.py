@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from msgspec import UNSET
 
 from flyball.core.carried import Carried
 from flyball.core.codec import decode_event, encode_event
@@ -95,10 +96,16 @@ REPAIRER = RepairSpec("Put it right.")
 
 
 def tool_spec(
-    name: str, *, sequential: bool, approval: bool, safety: Safety, retries: int | None
+    name: str,
+    *,
+    sequential: bool,
+    approval: bool,
+    safety: Safety,
+    retries: int | None,
+    state: str | None,
 ) -> ToolSpec:
     definition = ToolDefinition(name, SCHEMA, sequential=sequential)
-    return ToolSpec(definition, safety=safety, approval=approval, retries=retries)
+    return ToolSpec(definition, safety=safety, approval=approval, retries=retries, state=state)
 
 
 # A strategy is made once, here: making one for each draw would take longer than the draw.
@@ -112,6 +119,7 @@ tool_specs = {
         approval=st.booleans(),
         safety=st.sampled_from(Safety),
         retries=st.none() | st.integers(0, 2),
+        state=st.sampled_from([None, None, "one", "two"]),
     )
     for name in NAMES
 }
@@ -189,6 +197,7 @@ _reflected = st.sampled_from(["", "", "too short"])
 _children = st.sampled_from(["loop", "loop-editor", "one", "two"])
 _outcomes = st.sampled_from(Outcome)
 _indices = st.integers(-1, 4)
+_left_states: SearchStrategy[Any] = st.sampled_from([UNSET, UNSET, None, 1, {"deep": [1]}])
 _sent_besides = st.sampled_from([[], [], [assistant("What?"), user("This.")]])
 
 
@@ -312,6 +321,7 @@ class World:
         assert spent.input_tokens + began.input_tokens == state.usage.input_tokens
         assert spent.output_tokens + began.output_tokens == state.usage.output_tokens
         self.check_what_waits()
+        self.check_tool_state()
         self.check_the_end()
 
     def check_snapshot(self) -> None:
@@ -349,6 +359,19 @@ class World:
                 for message in state.history
                 for result in message.tool_results
             )
+
+    def check_tool_state(self) -> None:
+        """A state is what the last call that changed it has left, and no two calls change one at once."""
+        state, tools = self.state, self.state.spec.tools
+        left: dict[str, Any] = {}
+        for event in self.journal:
+            if isinstance(event, ToolReturned) and event.state is not UNSET:
+                name = tools[event.result.name].state
+                if name is not None:
+                    left[name] = event.state
+        assert (state.tool_state or {}) == left
+        running = [state.calls[effect.index].name for effect in owed(state) if isinstance(effect, Execute)]
+        assert len(running) <= 1 or not any(tools[name].alone for name in running)
 
     def check_the_end(self) -> None:
         """A cancel goes to every child that is recorded, and an answer to the editor."""
@@ -411,7 +434,7 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
     if isinstance(effect, Execute):
         call = state.calls[effect.index]
         result = ToolResult(call.id, call.name, "ok", status=draw(_statuses), stop_loop=failed)
-        return ToolReturned(now, effect.turn, effect.index, result)
+        return ToolReturned(now, effect.turn, effect.index, result, state=draw(_left_states))
     if isinstance(effect, Settle):
         if failed:
             return TurnSettled(now, effect.turn, accepted=False, error=error)

@@ -13,6 +13,7 @@ from flyball import (
     AmbientContext,
     ContentFilter,
     CostTracker,
+    DefaultToolTimeout,
     Limits,
     MaxTurns,
     MessageInterceptor,
@@ -22,8 +23,12 @@ from flyball import (
     ResponseInterceptor,
     TextContains,
     ToolCallFilterResult,
+    ToolOutputTruncation,
+    ToolResultValidator,
     Toolset,
+    ToolsPrepare,
     UsageQuota,
+    stateful,
     tool,
 )
 from flyball.orchestrate.agent_features import COUNTS
@@ -54,6 +59,23 @@ async def see() -> str:
     return "seen"
 
 
+class Counter:
+    """Count."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def export_state(self) -> int:
+        return self.count
+
+    def restore_state(self, state: int) -> None:
+        self.count = state
+
+    async def __call__(self) -> int:
+        self.count += 1
+        return self.count
+
+
 def passes(*given: Any) -> ToolCallFilterResult:
     return ToolCallFilterResult(tuple(given[1]))
 
@@ -63,6 +85,13 @@ ONE_EACH: dict[str, dict[str, Any]] = {
     "tools_with_availability": {"tools": Toolset("eyes", [look])},
     "tools_requiring_approval": {"tools": [pay]},
     "has_tool_approval": {"approval": lambda *_: True},  # pyright: ignore[reportUnknownLambdaType]
+    "tools_with_prepare": {"tools": [tool(prepare=nothing)(see.__wrapped__)]},
+    "tools_with_validators": {"tools": [tool(validators=[nothing])(see.__wrapped__)]},
+    "tools_with_state": {"tools": [stateful(Counter)]},
+    "tools_prepares": {"tools": Toolset("eyes", [see], features=[ToolsPrepare(nothing)])},
+    "result_validators": {"features": [ToolResultValidator(nothing)]},
+    "truncations": {"features": [ToolOutputTruncation()]},
+    "default_timeouts": {"features": [DefaultToolTimeout(3)]},
     "tool_filters": {"tool_filters": [passes]},
     "input_guardrails": {"features": [ContentFilter("spam")]},
     "turn_guardrails": {"features": [MaxTurns(3)]},

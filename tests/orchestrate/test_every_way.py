@@ -21,6 +21,7 @@ from tests.orchestrate.feature_scenarios import FEATURES
 from tests.orchestrate.scenario import Scenario
 from tests.orchestrate.scenarios import SCENARIOS
 from tests.orchestrate.test_recorded import ending
+from tests.orchestrate.tool_scenarios import AROUND_TOOLS
 
 ASKED = tuple(scenario for scenario in SCENARIOS if scenario.prompt is not None)
 """A batch is made of prompts."""
@@ -52,7 +53,7 @@ def without_signals(events: list[Event]) -> list[Event]:
     return [event for event in events if not isinstance(event, SignalReceived)]
 
 
-@pytest.mark.parametrize("scenario", FEATURES, ids=repr)
+@pytest.mark.parametrize("scenario", [*FEATURES, *AROUND_TOOLS], ids=repr)
 async def test_wherever_it_is_paused_it_comes_to_the_same_end(scenario: Scenario) -> None:
     calm = await run(scenario)
     events = await calm.events()
@@ -68,7 +69,7 @@ async def test_wherever_it_is_paused_it_comes_to_the_same_end(scenario: Scenario
         assert normal_form(without_signals(await result.events())) == normal_form(events)
 
 
-@pytest.mark.parametrize("scenario", FEATURES, ids=repr)
+@pytest.mark.parametrize("scenario", [*FEATURES, *AROUND_TOOLS], ids=repr)
 async def test_forked_at_any_turn_it_comes_to_the_same_end(scenario: Scenario) -> None:
     """A fork's features look at all that it sends and gets, as if it had been there from the beginning."""
     journal = MemoryJournal()

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from flyball import Agent, Limits, ModelRetry, RunContext, RunSnapshot, UsageLimits, snapshot_at, tool
+from flyball import (
+    Agent,
+    Limits,
+    ModelRetry,
+    RunContext,
+    RunSnapshot,
+    UsageLimits,
+    snapshot_at,
+    stateful,
+    tool,
+)
 from flyball.core.errors import (
     EngineError,
     InvalidMessage,
@@ -247,3 +257,34 @@ async def test_only_what_is_used_is_recorded() -> None:
     started = (await result.events())[0]
     assert isinstance(started, Started)
     assert started.carried is None
+
+
+class Tally:
+    """Count up."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def export_state(self) -> int:
+        return self.count
+
+    def restore_state(self, state: int) -> None:
+        self.count = state
+
+    async def __call__(self) -> int:
+        self.count += 1
+        return self.count
+
+
+async def test_the_states_of_tools_go_on(run: Runner) -> None:
+    tally = stateful(Tally, name="tally")
+    first = await run(Agent(Script(call("tally"), call("tally"), "two"), tools=[tally]), "count")
+    kept = RunSnapshot.from_json(first.snapshot().to_json())
+    assert kept.tool_state == first.tool_state == {"tally": 2}
+    agent = Agent(Script(call("tally"), "three", first=4), tools=[tally])
+    went_on = await run(agent, "once more", snapshot=kept)
+    assert went_on.tool_state == {"tally": 3}
+    (result,) = went_on.messages[-2].tool_results
+    assert result.content == 3
+    forgotten = await run(agent, "once more", snapshot=kept, tool_state={})
+    assert forgotten.tool_state == {"tally": 1}

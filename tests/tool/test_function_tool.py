@@ -259,7 +259,6 @@ async def generator() -> Any:
         (lambda: 1, "'<lambda>' cannot be a tool's name.*give it another"),
         (functools.partial(print, 1), "has no name; give it one"),
         (Shop(1), "has no name; give it one"),
-        (Shop.sell, "a method without its object.*bound"),
         (Shop, "is the class Shop"),
         (generator, "is a generator"),
         (max, "its signature cannot be read"),
@@ -279,6 +278,10 @@ def test_as_tool_takes_both():
     assert as_tool(add).spec.definition.name == "add"
     with pytest.raises(UserError, match="is the class FunctionTool"):
         as_tool(FunctionTool)
+    with pytest.raises(UserError, match=r"a method without its object.*bound one, tool\(obj.method\)"):
+        as_tool(Shop.sell)
+    with pytest.raises(UserError, match=r"<ToolMethod sell> is a method without its object: stateful"):
+        as_tool(tool(Shop.sell))
 
 
 class TestAvailability:

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from flyball.core.context import RunContext
 from flyball.core.errors import UserError
+from flyball.core.feature import Feature
 from flyball.core.tools import ToolDefinition
 from flyball.tool import Registry, Tool, Toolset, execute, tool
+from flyball.tool.toolset import brought_by
 from tests.tool.contexts import a_call, a_context
 
 
@@ -128,3 +130,47 @@ def test_adding_is_associative_and_prefixing_distributes(a: Toolset, b: Toolset,
     b, c = b.prefixed("b"), c.prefixed("c")
     assert ((a + b) + c).names == (a + (b + c)).names
     assert (a + b).prefixed(prefix).names == (a.prefixed(prefix) + b.prefixed(prefix)).names
+
+
+# What it brings
+
+
+def a_prompt(ctx: RunContext[Any]) -> str: ...
+
+
+FEATURE = Feature()
+BRINGS = Toolset("web", [weather, who], instructions=["Look twice.", a_prompt], features=[FEATURE])
+
+
+async def test_what_a_toolset_brings_goes_with_each_of_its_tools():
+    (brings,) = brought_by(BRINGS)
+    assert (brings.toolset, brings.instructions, brings.features) == (
+        "web",
+        ("Look twice.", a_prompt),
+        (FEATURE,),
+    )
+    filtered = BRINGS.filtered(lambda ctx, definition: True)
+    for some in (BRINGS.prefixed("x"), filtered, BRINGS.renamed({"me": "who"})):
+        assert brought_by(some) == (brings,)
+    assert brought_by(BRINGS.tools[1:]) == (brings,)
+    assert brought_by(Toolset("all", [*BRINGS, search])) == (brings,)
+    assert brought_by(SET) == ()
+    result = await execute(BRINGS.tools[0], a_call('{"city": "Rome"}', "weather"), None)
+    assert result.content == "sun in Rome"
+
+
+def test_toolsets_bring_things_side_by_side():
+    one = Toolset("one", [weather], instructions="One.")
+    two = Toolset("two", [search], instructions=a_prompt)
+    assert [brings.instructions for brings in brought_by(two + one)] == [(a_prompt,), ("One.",)]
+    inside = Toolset("outer", one, instructions="Outer.")
+    assert [brings.instructions for brings in brought_by(inside)] == [("One.",), ("Outer.",)]
+    assert brought_by(Toolset("plain", [weather], instructions="")) == ()
+
+
+def test_a_toolset_brings_nothing_else():
+    some: Any = [3]
+    with pytest.raises(UserError, match="'web': instructions= takes text and functions, not 3"):
+        Toolset("web", [weather], instructions=some)
+    with pytest.raises(UserError, match=r"'web': features= takes features.*not 3"):
+        Toolset("web", [weather], features=some)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from typing_extensions import TypeVar
 
 from flyball.core.carried import Carried
@@ -51,6 +51,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     carried: Carried | None = None
     spent: tuple[CallUsage, ...] = ()
     detached: bool = False
+    tool_state: dict[str, Any] | None = None
 
 
 class RunContext(Generic[DepsT]):
@@ -60,7 +61,7 @@ class RunContext(Generic[DepsT]):
     from within one is told so: `await other.run("…", parent=ctx)` begins a child of this run.
     """
 
-    __slots__ = ("_begun", "_deps", "_detach", "_detaches", "_home", "facts")
+    __slots__ = ("_begun", "_deps", "_detach", "_detaches", "_home", "_saved", "facts")
 
     def __init__(
         self, deps: DepsT, facts: RunFacts, home: Any = None, detaches: DetachSource | None = None
@@ -132,7 +133,13 @@ class RunContext(Generic[DepsT]):
         carried = facts.carried or Carried(
             facts.loop_id, facts.parent_loop_id, max(facts.turn - 1, 0), facts.prompt, facts.usage
         )
-        return taken(self.messages, carried, started_at=facts.started_at, at=facts.at or None)
+        return taken(
+            self.messages,
+            carried,
+            started_at=facts.started_at,
+            at=facts.at or None,
+            tool_state=facts.tool_state,
+        )
 
     @property
     def usage(self) -> RunUsage:
@@ -214,6 +221,33 @@ class RunContext(Generic[DepsT]):
     def max_retries(self) -> int:
         """How often it may be."""
         return self.facts.max_retries
+
+    @property
+    def tool_state(self) -> dict[str, Any] | None:
+        """The states of the run's stateful tools, by name, as they were when this was called; None of none.
+
+        It is the recorded one: it must not be changed.
+        """
+        return self.facts.tool_state
+
+    def tool_state_by_name(self, name: str, default: Any = None) -> Any:
+        """The state of that name, or `default` where no call has left one yet."""
+        return (self.facts.tool_state or {}).get(name, default)
+
+    def save_tool_state(self, state: Any) -> None:
+        """Leave the state of the tool that is called, as JSON, for its next call.
+
+        It is recorded with the call's result, if the call ends well. For tools whose spec names a state.
+        """
+        self._saved = state
+
+    @property
+    def saved_tool_state(self) -> Any | UnsetType:
+        """What `save_tool_state` was last given; UNSET if it was not called."""
+        try:
+            return self._saved
+        except AttributeError:
+            return UNSET
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -75,6 +75,8 @@ class Started(_Event, frozen=True, tag="started"):
     depth: int = 0
     carried: Carried | None = None
     """What it takes over from a run that it goes on from; that run's history is `history`."""
+    tool_state: dict[str, Any] | None = None
+    """What stateful tools begin with, by the names of their states."""
 
 
 class Forked(_Event, frozen=True, tag="forked"):
@@ -194,12 +196,13 @@ class ToolStarted(_Event, frozen=True, tag="tool_started"):
 
 
 class ToolReturned(_Event, frozen=True, tag="tool_returned"):
-    """A call's result."""
+    """A call's result. `state` is its tool's after it, where that is another than before."""
 
     turn: int
     index: int
     result: ToolResult
     duration: float = 0.0
+    state: Any | UnsetType = UNSET
 
 
 class TurnSettled(_Event, frozen=True, tag="turn_settled"):

@@ -58,7 +58,8 @@ class ToolDefinition(Struct, frozen=True, omit_defaults=True, repr_omit_defaults
 class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """A tool as a loop's spec records it: the definition and the policy around its calls.
 
-    `elsewhere`: the agent has no such tool itself; whoever hosts one of this name runs it.
+    `elsewhere`: the agent has no such tool itself; whoever hosts one of this name runs it. `state` names the
+    state that its calls go on from, and may change; tools that share one share its name.
     """
 
     definition: ToolDefinition
@@ -69,6 +70,12 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     checks_availability: bool = False
     wants_history: bool = False
     elsewhere: bool = False
+    state: str | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether its calls overlap no other call of the turn: it says so, or has a state."""
+        return self.definition.sequential or self.state is not None
 
 
 class ToolChoice(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):

@@ -623,14 +623,9 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
                 or type(parts[0].text) is not str
             ):
                 recordable(message, "a message of the history")
-    metadata = options.get("metadata")
-    if metadata is not None:
-        try:
-            metadata = to_json(metadata, "metadata")
-            if type(metadata) is not dict:
-                raise UserError(f"metadata= takes a dict, not {metadata!r}")
-        except NotEncodable as error:
-            raise UserError(str(error)) from error
+    metadata, tool_state = _plain(options, "metadata"), _plain(options, "tool_state")
+    if tool_state is None and (snapshot := options.get("snapshot")) is not None:
+        tool_state = _plain({"tool_state": snapshot.tool_state}, "tool_state")
     from flyball.core.correlation import Correlation
 
     loop_id = options.get("loop_id")
@@ -640,10 +635,33 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
     if type(correlation) is not Correlation:
         raise UserError(f"correlation= takes a Correlation, not {correlation!r}")
     recordable(correlation, "correlation")
-    given = cast("dict[str, Any] | None", metadata)
-    identifier = loop_id or new_id()
-    started = Started(now, VERSION, identifier, spec, prompt, history, correlation, given, carried=carried)
+    started = Started(
+        now,
+        VERSION,
+        loop_id or new_id(),
+        spec,
+        prompt,
+        history,
+        correlation,
+        metadata,
+        carried=carried,
+        tool_state=tool_state,
+    )
     return under(options["parent"], started, options) if "parent" in options else started
+
+
+def _plain(options: Any, name: str) -> dict[str, Any] | None:
+    """An option that is recorded as JSON."""
+    given = options.get(name)
+    if given is None:
+        return None
+    try:
+        plain = to_json(given, name)
+    except NotEncodable as error:
+        raise UserError(str(error)) from error
+    if type(plain) is not dict:
+        raise UserError(f"{name}= takes a dict, not {plain!r}")
+    return cast("dict[str, Any]", plain)
 
 
 def prompt_message(prompt: Content | None) -> Message | None:

@@ -15,10 +15,11 @@ from msgspec.structs import asdict
 from flyball.orchestrate.config import AgentConfig
 from flyball.orchestrate.features import Stages, stages_of
 from flyball.tool.protocol import Tool
+from flyball.tool.toolset import brought_by
 
 
 class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
-    """How many of each an agent has, or whether it has one.
+    """How many of each an agent has, with what its toolsets bring, or whether it has one.
 
     To refuse what one does not support: `if beyond := set(agent.features().used) - SUPPORTED: raise ...`
     """
@@ -30,6 +31,15 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
     tools_requiring_approval: int = 0
     has_tool_approval: bool = False
     """Whether a callback decides about those; otherwise a signal does."""
+    tools_with_prepare: int = 0
+    tools_with_validators: int = 0
+    tools_with_state: int = 0
+    tools_prepares: int = 0
+    """Preparations of all tools at once."""
+    result_validators: int = 0
+    """Validators of all tools' results."""
+    truncations: int = 0
+    default_timeouts: int = 0
     tool_filters: int = 0
     input_guardrails: int = 0
     turn_guardrails: int = 0
@@ -57,7 +67,8 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
 
 def features_of(config: AgentConfig) -> AgentFeatures:
     """What an agent that was told this makes use of. No model is looked for."""
-    stages = stages_of(config.features)
+    brought = [feature for one in brought_by(config.tools) for feature in one.features]
+    stages = stages_of([*config.features, *brought])
     counted: dict[str, Any] = {name: count(config, stages) for name, count in COUNTS.items()}
     return AgentFeatures(**counted)
 
@@ -72,6 +83,13 @@ COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
     "tools_with_availability": _tools(lambda tool: tool.spec.checks_availability),
     "tools_requiring_approval": _tools(lambda tool: tool.spec.approval),
     "has_tool_approval": lambda config, _: config.approval is not None,
+    "tools_with_prepare": _tools(lambda tool: getattr(tool, "prepare", None) is not None),
+    "tools_with_validators": _tools(lambda tool: bool(getattr(tool, "validators", ()))),
+    "tools_with_state": _tools(lambda tool: tool.spec.state is not None),
+    "tools_prepares": lambda _, stages: len(stages.tools_prepares),
+    "result_validators": lambda _, stages: len(stages.result_validators),
+    "truncations": lambda _, stages: len(stages.truncations),
+    "default_timeouts": lambda _, stages: len(stages.default_timeouts),
     "tool_filters": lambda config, _: len(config.tool_filters),
     "input_guardrails": lambda _, stages: len(stages.input_guardrails),
     "turn_guardrails": lambda _, stages: len(stages.turn_guardrails),

@@ -31,9 +31,10 @@ from flyball.orchestrate.output import prompted_instructions
 from flyball.orchestrate.outputs import as_output, reader_for, spec_of
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.repairing import with_repairs
+from flyball.orchestrate.tooling import asked_each_turn, check_choice, equipped
 from flyball.tool.decorator import as_tool
 from flyball.tool.protocol import Tool
-from flyball.tool.toolset import Toolset
+from flyball.tool.toolset import Toolset, brought_by
 
 
 class AgentConfig(Struct, frozen=True):
@@ -128,9 +129,10 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     engine = _own_engine(like[1]) if like is not None and config.model is like[0].model else None
     if engine is None:
         engine = resolve_engine(config.model)
-    stages = stages_of(config.features)
+    brought = brought_by(config.tools)
+    stages = stages_of([*config.features, *[feature for one in brought for feature in one.features]])
     tools: dict[str, Tool] = {}
-    for tool in config.tools:
+    for tool in equipped(config.tools, stages):
         name = tool.spec.definition.name
         if name in tools:
             raise UserError(f"two tools are called {name!r}: rename one, or prefix a toolset")
@@ -156,10 +158,11 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     clash = [definition.name for definition in output.tools if definition.name in tools]
     if clash:
         raise UserError(f"the tool name {clash[0]!r} is taken by the output: rename the tool")
-    texts = [text for text in config.instructions if isinstance(text, str)]
+    instructions = (*config.instructions, *[text for one in brought for text in one.instructions])
+    texts = [text for text in instructions if isinstance(text, str)]
     if output.mode is OutputMode.PROMPTED:
         texts.append(prompted_instructions(output))
-    functions = tuple([function for function in config.instructions if not isinstance(function, str)])
+    functions = tuple([function for function in instructions if not isinstance(function, str)])
     if stages.ambient:
         from flyball.tool.ambient import AmbientTool
 
@@ -177,7 +180,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         retries=config.retries,
         end_strategy=config.end_strategy,
         admits=bool(functions) or stages.admits,
-        prepares=stages.prepares or any(spec.checks_availability for spec in specs.values()),
+        prepares=stages.prepares or any(asked_each_turn(tool) for tool in tools.values()),
         reviews=stages.reviews,
         judges=config.approval is not None,
         filters=bool(config.tool_filters),
@@ -188,6 +191,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         provider=_provider(engine) if stages.trackers and not isinstance(config.model, str) else "",
     )
     spec = recordable(made, "the agent")
+    check_choice(spec.tool_choice, [*tools, *[definition.name for definition in output.tools]])
     return Bindings(
         spec,
         _heard_of(engine, stages, spec),
@@ -245,6 +249,7 @@ def _same_output(one: AgentConfig, other: AgentConfig) -> bool:
         and one.output_mode is other.output_mode
         and one.grammar == other.grammar
         and one.features == other.features
+        and brought_by(one.tools) == brought_by(other.tools)
         and bool(one.validators) == bool(other.validators)
         and (one.model is other.model or one.output is str or one.output_mode is not None)
     )

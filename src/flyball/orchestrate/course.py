@@ -65,6 +65,7 @@ def started(event: Started) -> State:
         event.parent_loop_id,
         event.depth,
         tool_choice=spec.tool_choice,
+        tool_state=event.tool_state,
     )
     if event.carried is not None:
         _take_over(state, event.carried)

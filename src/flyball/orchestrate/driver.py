@@ -581,7 +581,7 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
     """Check that a recorded loop is the one that is wanted.
 
     Raises:
-        LoopMismatch: it has another prompt, history, spec or metadata.
+        LoopMismatch: it has another prompt, history, spec, metadata or tool state.
     """
     first = events[0]
     assert isinstance(first, Started)
@@ -595,6 +595,7 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
         "spec": spec,
         "metadata": first.metadata,
         "carried": first.carried,
+        "tool_state": first.tool_state,
     }
     differs = [name for name, value in recorded.items() if value != getattr(wanted, name)]
     if differs:

@@ -28,6 +28,7 @@ def run_facts(state: State, at: float = 0.0) -> RunFacts:
         at=at,
         carried=carried_of(state),
         spent=tuple(state.spent),
+        tool_state=state.tool_state,
     )
 
 
@@ -55,6 +56,7 @@ def call_facts(state: State, effect: Execute) -> RunFacts:
         state.spec.limits.max_depth,
         carried=carried_of(state) if tool.wants_history else None,
         detached=effect.index in state.detached,
+        tool_state=state.tool_state,
     )
 
 

@@ -14,6 +14,10 @@ from flyball.core.feature import Feature
 if TYPE_CHECKING:
     from flyball.observe.cost import CostTracker
     from flyball.tool.ambient import AmbientContext
+    from flyball.tool.preparing import ToolsPrepare
+    from flyball.tool.timing import DefaultToolTimeout
+    from flyball.tool.truncation import ToolOutputTruncation
+    from flyball.tool.validating import ToolResultValidator
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
@@ -34,6 +38,10 @@ class Stages(Struct, frozen=True):
     trackers: tuple[CostTracker, ...] = ()
     output_repairs: tuple[OutputRepair, ...] = ()
     model_repairs: tuple[ModelRepair, ...] = ()
+    tools_prepares: tuple[ToolsPrepare, ...] = ()
+    result_validators: tuple[ToolResultValidator, ...] = ()
+    truncations: tuple[ToolOutputTruncation, ...] = ()
+    default_timeouts: tuple[DefaultToolTimeout, ...] = ()
 
     @property
     def tracker(self) -> CostTracker | None:
@@ -48,7 +56,7 @@ class Stages(Struct, frozen=True):
     @property
     def prepares(self) -> bool:
         """Whether somebody looks at what is sent."""
-        return bool(self.turn_guardrails or self.message_interceptors)
+        return bool(self.turn_guardrails or self.message_interceptors or self.tools_prepares)
 
     @property
     def reviews(self) -> bool:
@@ -67,6 +75,10 @@ def _kinds() -> dict[str, type[Feature]]:
     """The kind of feature that has its say at each place. Only who has features needs them."""
     from flyball.observe.cost import CostTracker
     from flyball.tool.ambient import AmbientContext
+    from flyball.tool.preparing import ToolsPrepare
+    from flyball.tool.timing import DefaultToolTimeout
+    from flyball.tool.truncation import ToolOutputTruncation
+    from flyball.tool.validating import ToolResultValidator
     from flyball.validate.conditions import RunCondition
     from flyball.validate.guardrails import InputGuardrail, TurnGuardrail
     from flyball.validate.interceptors import MessageInterceptor, ResponseInterceptor
@@ -84,10 +96,14 @@ def _kinds() -> dict[str, type[Feature]]:
         "trackers": CostTracker,
         "output_repairs": OutputRepair,
         "model_repairs": ModelRepair,
+        "tools_prepares": ToolsPrepare,
+        "result_validators": ToolResultValidator,
+        "truncations": ToolOutputTruncation,
+        "default_timeouts": DefaultToolTimeout,
     }
 
 
-_WITHOUT_A_SAY: frozenset[str] = frozenset({"ambient", "trackers"})
+_WITHOUT_A_SAY: frozenset[str] = frozenset({"ambient", "trackers", "default_timeouts"})
 """Places whose features decide nothing about the loop: a loop goes on as well without them."""
 
 NO_STAGES = Stages()

@@ -48,6 +48,9 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """The names of the tools that this run may use; without it, all of the agent's."""
     features: Sequence[Feature]
     """More features, for this run, after the agent's own."""
+    tool_state: dict[str, Any] | None
+    """What stateful tools begin with, such as an earlier result's `tool_state`; states of tools that the
+    agent does not have are kept as they are."""
     metadata: dict[str, Any]
     """Domain context, handed to every tool call. Must be JSON."""
     correlation: Correlation

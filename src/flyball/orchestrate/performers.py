@@ -10,6 +10,7 @@ from asyncio import CancelledError
 from contextlib import suppress
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext, RunFacts
@@ -34,7 +35,7 @@ from flyball.core.events import (
     ToolReturned,
     Verdict,
 )
-from flyball.core.messages import Message, ToolCall, ToolResult
+from flyball.core.messages import Message, ResultKind, ToolCall, ToolResult
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.admitting import admit
@@ -51,6 +52,8 @@ from flyball.orchestrate.state import State
 from flyball.tool.execute import execute
 from flyball.tool.protocol import Tool
 from flyball.tool.result import describe
+
+_RETURN = ResultKind.RETURN
 
 # The model
 
@@ -123,14 +126,19 @@ async def call_tool(  # noqa: PLR0917 - on the hot path, positional is cheaper
 ) -> ToolReturned:
     """Run one tool call; `facts` only where the tool reads its context. `home` is for the run's children."""
     began = now()
+    state: Any = UNSET
     if tool is None:
         missing = ToolUnavailable(f"the tool {call.name!r} is not bound in this process")
         result = ToolResult(call.id, call.name, error=missing.message, metadata={"code": missing.code})
+    elif facts is None:
+        result = await execute(tool, call, None)
     else:
-        context = None if facts is None else RunContext(deps, facts, home, detaches)
+        context = RunContext(deps, facts, home, detaches)
         result = await execute(tool, call, context)
+        if tool.spec.state is not None and result.status is _RETURN and result.error is None:
+            state = context.saved_tool_state
     ended = now()
-    return ToolReturned(ended, turn, index, result, ended - began)
+    return ToolReturned(ended, turn, index, result, ended - began, state)
 
 
 def call_cancelled(call: ToolCall, turn: int, index: int, at: float) -> ToolReturned:

@@ -6,7 +6,6 @@ who see what would really be sent.
 
 from __future__ import annotations
 
-from asyncio import gather
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import State
-from flyball.tool.availability import availability
+from flyball.orchestrate.tooling import offered
 from flyball.validate.interceptors import InterceptResult, MessageAction, MessageInterceptor
 
 
@@ -35,7 +34,7 @@ async def prepare(
     """Work out what a turn's request differs in from what the spec and the history give."""
     context = RunContext(deps, run_facts(state, now()), home)
     try:
-        tools = await _offered(state, bindings, context)
+        tools, definitions = await offered(state, bindings, context)
         messages: Sequence[Message] = tuple(state.history)
         notes: list[str] = []
         for interceptor in bindings.stages.message_interceptors:
@@ -54,18 +53,7 @@ async def prepare(
         return TurnPrepared(now(), state.turn, error=error.record())
     passed = tuple([guardrail.name for guardrail in bindings.stages.turn_guardrails])
     edits = edits_between(base(state), messages)
-    return TurnPrepared(now(), state.turn, tools, edits=edits, passed=passed, notes=tuple(notes))
-
-
-async def _offered(state: State, bindings: Bindings, context: RunContext[Any]) -> tuple[str, ...] | None:
-    """The tools that can work now; None if that is all of them."""
-    if not any(tool.checks_availability for tool in state.spec.tools.values()):
-        return None
-    bound = [(name, bindings.tools[name]) for name in state.spec.tools if name in bindings.tools]
-    found = await gather(*[availability(tool, context) for _, tool in bound])
-    offered = {name for (name, _), tool in zip(bound, found, strict=True) if tool.available}
-    offered |= {name for name, tool in state.spec.tools.items() if tool.elsewhere}
-    return tuple([name for name in state.spec.tools if name in offered])
+    return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", passed, tuple(notes))
 
 
 async def _asked(

@@ -10,7 +10,7 @@ from flyball.core.effects import Infer
 from flyball.core.events import Purpose
 from flyball.core.settings import ModelSettings
 from flyball.core.spec import LoopSpec, OutputMode
-from flyball.core.tools import ToolDefinition
+from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.inference.request import OutputObject, Request
 from flyball.orchestrate.repair_request import repair_request
 from flyball.orchestrate.state import State
@@ -59,10 +59,12 @@ def request_of(state: State, effect: Infer, parts: RequestParts) -> Request:
     """The request that an Infer effect stands for. The same state gives the same request, byte for byte."""
     if effect.purpose != "turn":
         return request_for(state, effect)
-    tools = parts.tools
+    tools, choice = parts.tools, state.tool_choice
     if state.offered is not None:
         offered = {*state.offered, *(definition.name for definition in state.spec.output.tools)}
         tools = tuple([definition for definition in tools if definition.name in offered])
+        if choice is not None and not _can_be_met(choice, tools):
+            choice = None
     if state.definitions:
         told = {definition.name: definition for definition in state.definitions}
         tools = tuple([told.get(definition.name, definition) for definition in tools])
@@ -70,9 +72,16 @@ def request_of(state: State, effect: Infer, parts: RequestParts) -> Request:
         tuple(state.history if state.sent is None else state.sent),
         tools,
         parts.settings,
-        state.tool_choice,
+        choice,
         parts.output,
         parts.grammar,
         parts.allows_text,
         effect.id,
     )
+
+
+def _can_be_met(choice: ToolChoice, tools: tuple[ToolDefinition, ...]) -> bool:
+    """Whether the model can do what it must with the tools on offer: else no provider takes the request."""
+    if choice.forced is not None:
+        return any(definition.name == choice.forced for definition in tools)
+    return choice.mode != "required" or bool(tools)

@@ -74,6 +74,11 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
         return None if self.tracker is None else self.tracker.cost_of(self.state.spent)
 
     @property
+    def tool_state(self) -> dict[str, Any] | None:
+        """The states that stateful tools were left in, ready to be passed to another run as `tool_state=`."""
+        return self.state.tool_state
+
+    @property
     def outcome(self) -> Outcome:
         """How it ended; a run that is not over counts as failed."""
         return self.state.outcome or Outcome.FAILED

@@ -18,7 +18,8 @@ _UNANSWERED = frozenset({"prepare", "infer", "review"})
 
 def snapshot_of(state: State, at: float | None) -> RunSnapshot:
     """A loop as it stands, at a time."""
-    return taken(state.history, carried_of(state), started_at=state.started_at, at=at)
+    carried = carried_of(state)
+    return taken(state.history, carried, started_at=state.started_at, at=at, tool_state=state.tool_state)
 
 
 def carried_of(state: State) -> Carried:

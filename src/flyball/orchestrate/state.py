@@ -102,6 +102,8 @@ class State(Struct):
     definitions: tuple[ToolDefinition, ...] = ()
     """What the model is told of tools this turn, where it is not what the spec has."""
     tool_choice: ToolChoice | None = None
+    tool_state: dict[str, Any] | None = None
+    """The states of stateful tools, by name. Never changed in place: calls were told of it as it was."""
 
     # What is sent, where that is not the history
     sent: list[Message] | None = None

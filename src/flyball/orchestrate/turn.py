@@ -19,6 +19,8 @@ Part of the machine, and as pure. The order within a turn:
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from flyball.core.encodable import as_text
 from flyball.core.errors import (
     ContentFilterError,
@@ -342,7 +344,7 @@ def _line_up(state: State) -> None:
     for index, result in enumerate(state.results):
         if result is None and index not in state.outputs:
             tool = tools[state.calls[index].name]
-            (alone if tool.definition.sequential else together).append(index)
+            (alone if tool.alone else together).append(index)
             if tool.approval and not state.spec.judges:
                 awaiting.append(index)
     state.queue, state.first = (*together, *alone), 0
@@ -361,7 +363,7 @@ def runnable(state: State) -> list[int]:
             continue
         if state.pausing and index not in state.finishing:
             continue
-        if tools[state.calls[index].name].definition.sequential:
+        if tools[state.calls[index].name].alone:
             return found or [index]
         found.append(index)
         if len(found) == room:
@@ -411,6 +413,8 @@ def tool_returned(state: State, event: ToolReturned) -> None:
         results_came(state)
         return
     results[event.index] = event.result
+    if event.state is not UNSET:
+        _keep_state(state, event)
     state.open -= 1
     if state.deferred:
         state.deferred = tuple([index for index in state.deferred if index != event.index])
@@ -421,6 +425,13 @@ def tool_returned(state: State, event: ToolReturned) -> None:
         first += 1
     state.first = first
     results_came(state)
+
+
+def _keep_state(state: State, event: ToolReturned) -> None:
+    """From here on the tool's state is another; one that the spec does not know of is not kept."""
+    name = state.spec.tools[state.calls[event.index].name].state
+    if name is not None:
+        state.tool_state = {**(state.tool_state or {}), name: event.state}
 
 
 def results_came(state: State) -> None:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from flyball.core.context import RunContext
 from flyball.core.errors import UserError
-from flyball.core.tools import ToolDefinition, ToolSpec
-from flyball.tool.availability import Ask, asking
-from flyball.tool.docstring import parse
-from flyball.tool.given_schema import check_given, validator_for
-from flyball.tool.hints import underlying
-from flyball.tool.options import Availability, ToolOptions, ToolPolicy, check_name, spec_from
-from flyball.tool.running import Run, runner
-from flyball.tool.schema import schema_for
-from flyball.tool.signature import read_signature, takes_context
+from flyball.core.tools import ToolDefinition
+from flyball.tool.blueprint import Blueprint, blueprint_of, blueprint_with
+from flyball.tool.options import Availability, ToolOptions, ToolPolicy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,22 +24,16 @@ class FunctionTool(Generic[P, R]):
     one in a thread. It raises ModelRetry where the arguments are wrong, and whatever the function raises.
     """
 
-    __slots__ = ("__wrapped__", "_available", "run", "spec", "wants_context")
+    __slots__ = ("__wrapped__", "_available", "prepare", "run", "spec", "validators", "wants_context")
 
-    def __init__(
-        self,
-        fn: Callable[P, R],
-        spec: ToolSpec,
-        run: Run,
-        *,
-        wants_context: bool,
-        available: Ask | None = None,
-    ) -> None:
+    def __init__(self, fn: Callable[P, R], blueprint: Blueprint) -> None:
         self.__wrapped__ = fn
-        self.spec = spec
-        self.run = run
-        self.wants_context = wants_context
-        self._available = available
+        self.spec = blueprint.spec
+        self.run = blueprint.run(fn)
+        self.wants_context = blueprint.wants_context
+        self.prepare = blueprint.prepare
+        self.validators = blueprint.validators
+        self._available = blueprint.available
 
     @staticmethod
     def from_function(fn: Callable[Q, S], **options: Unpack[ToolOptions]) -> FunctionTool[Q, S]:
@@ -58,22 +45,8 @@ class FunctionTool(Generic[P, R]):
             SchemaMalformed: a parameter's type has no schema; the message names the tool and the parameter.
             UserError: the function or an option cannot be.
         """
-        policy = options.copy()
-        name = _name_of(fn, policy.pop("name", None))
-        description = policy.pop("description", None)
-        signature = read_signature(name, fn)
-        documented = parse(_documentation(fn))
-        parameters, validate = schema_for(name, signature.arguments, documented.parameters)
-        spec = spec_from(
-            name,
-            documented.description if description is None else description,
-            parameters,
-            cast("ToolPolicy", policy),
-            takes_context=signature.takes_context,
-        )
-        run = runner(fn, validate, takes_context=signature.takes_context)
-        ask = asking(name, policy.get("available"))
-        return FunctionTool(fn, spec, run, wants_context=signature.takes_context, available=ask)
+        _refuse_tool(fn)
+        return FunctionTool(fn, blueprint_of(fn, options))
 
     @staticmethod
     def from_schema(
@@ -92,13 +65,18 @@ class FunctionTool(Generic[P, R]):
             SchemaMalformed: the schema is no schema of an object.
             UserError: the name, the function or an option cannot be.
         """
-        name = _name_of(fn, name)
-        schema = check_given(name, json_schema)
-        wants_context = takes_context(name, fn)
-        spec = spec_from(name, description, schema, policy, takes_context=wants_context)
-        run = runner(fn, validator_for(schema), takes_context=wants_context)
-        ask = asking(name, policy.get("available"))
-        return FunctionTool(fn, spec, run, wants_context=wants_context, available=ask)
+        _refuse_tool(fn)
+        return FunctionTool(fn, blueprint_with(fn, name, description, json_schema, policy))
+
+    if TYPE_CHECKING:
+        # A method that is marked with @tool is a `ToolMethod`, which is seen through its object as a method.
+        @overload
+        def __get__(self, instance: None, owner: type[Any]) -> FunctionTool[P, R]: ...
+        @overload
+        def __get__(
+            self: FunctionTool[Concatenate[Any, Q], S], instance: object, owner: type[Any] | None = None
+        ) -> Callable[Q, S]: ...
+        def __get__(self, instance: Any, owner: Any = None) -> Any: ...
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, with nothing around it."""
@@ -122,21 +100,6 @@ class FunctionTool(Generic[P, R]):
         return f"<{type(self).__name__} {self.name}>"
 
 
-def _name_of(fn: Any, given: str | None) -> str:
-    if not callable(fn):
-        raise UserError(
-            f"a tool is made from a function, not from {fn!r}; options go by name: @tool(name=...)"
-        )
+def _refuse_tool(fn: object) -> None:
     if isinstance(fn, FunctionTool):
         raise UserError(f"{fn!r} is a tool already; give the function itself to change its options")
-    if given is not None:
-        return check_name(given)
-    name: Any = getattr(fn, "__name__", None)
-    if not isinstance(name, str):
-        raise UserError(f"{fn!r} has no name; give it one: tool(name=...)")
-    return check_name(name)
-
-
-def _documentation(fn: Callable[..., Any]) -> str | None:
-    # What a partial or an object says of itself is said of its class.
-    return fn.__doc__ if inspect.isroutine(fn) else underlying(fn).__doc__

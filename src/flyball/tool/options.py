@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeAlias, TypedDict, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from flyball.core.context import RunContext
 from flyball.core.encodable import clean_text
 from flyball.core.errors import UserError
 from flyball.core.tools import Safety, ToolDefinition, ToolSpec
+
+if TYPE_CHECKING:
+    from flyball.tool.preparing import ToolPrepare
+    from flyball.tool.validating import ResultValidator
 
 Availability: TypeAlias = bool | str
 """True: it can work now. False, or the reason: it cannot."""
@@ -38,6 +42,8 @@ class ToolPolicy(TypedDict, total=False):
         available: says whether the tool can work now; asked before each turn.
         strict: whether providers should hold the model to the schema; by default as the provider does.
         history: the tool reads `ctx.messages`; its calls then travel with the history.
+        prepare: changes before each turn what the model is told of the tool, or leaves it out.
+        validators: look at what a call gave back; see `flyball.tool.validating`.
     """
 
     timeout: float | None
@@ -48,6 +54,8 @@ class ToolPolicy(TypedDict, total=False):
     available: AvailableFn | None
     strict: bool | None
     history: bool
+    prepare: ToolPrepare | None
+    validators: Sequence[ResultValidator]
 
 
 class ToolOptions(ToolPolicy, total=False):
@@ -126,8 +134,16 @@ def _check(tool: str, options: ToolPolicy) -> None:
         raise _refused(tool, "retries", retries, "a whole number from 0 on, or None for the agent's")
     if given.get("safety", Safety.AT_LEAST_ONCE) not in tuple(Safety):
         raise _refused(tool, "safety", given["safety"], f"one of {', '.join(Safety)}")
-    if given.get("available") is not None and not callable(given["available"]):
-        raise _refused(tool, "available", given["available"], "a function")
+    for option in ("available", "prepare"):
+        if given.get(option) is not None and not callable(given[option]):
+            raise _refused(tool, option, given[option], "a function")
+    validators: Any = given.get("validators") or ()
+    if not (_is_list(validators) and all(map(callable, validators))):
+        raise _refused(tool, "validators", validators, "a list of functions")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
 
 
 def _is_number(value: Any) -> bool:

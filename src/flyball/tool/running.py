@@ -32,8 +32,7 @@ def runner(fn: Callable[..., Any], validate: Validate, *, takes_context: bool) -
     It raises ModelRetry where the arguments are wrong. Sync functions run in a thread, with the caller's
     context variables.
     """
-    if not _is_async(fn):
-        fn = _threaded(fn)
+    fn = as_async(fn)
     return _with_context(fn, validate) if takes_context else _without_context(fn, validate)
 
 
@@ -69,6 +68,11 @@ def _blank_or_raise(validate: Validate, args_json: str, error: ValueError) -> di
         return validate("{}")
     except ValueError as missing:
         raise bad_arguments(missing) from missing
+
+
+def as_async(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """An async function as it is; a sync one as one that runs in a thread."""
+    return fn if _is_async(fn) else _threaded(fn)
 
 
 def _is_async(fn: Callable[..., Any]) -> bool:

@@ -32,14 +32,14 @@ class Signature(Struct, frozen=True):
     takes_context: bool
 
 
-def read_signature(tool: str, fn: Callable[..., Any]) -> Signature:
-    """Read a function's signature.
+def read_signature(tool: str, fn: Callable[..., Any], *, method: bool = False) -> Signature:
+    """Read a function's signature; with `method`, without the object that comes first.
 
     Raises:
         SchemaMalformed: a parameter cannot be passed by name, or its annotation cannot be resolved.
         UserError: the function cannot be a tool, or its RunContext does not come first.
     """
-    parameters = parameters_of(tool, fn)
+    parameters = parameters_of(tool, fn, method=method)
     hints = resolve(tool, fn, _annotated(parameters))
     context_first = _context_first(parameters, hints)
     arguments: list[Argument] = []
@@ -62,8 +62,16 @@ def takes_context(tool: str, fn: Callable[..., Any]) -> bool:
     return _context_first(first, resolve(tool, fn, _annotated(first)))
 
 
-def parameters_of(tool: str, fn: Callable[..., Any]) -> dict[str, Parameter]:
-    """The parameters of a function that can be a tool.
+def is_method(fn: Any) -> bool:
+    """Whether it is a function that stands in a class: its first parameter is its object."""
+    if not inspect.isfunction(fn):
+        return False
+    first = next(iter(inspect.signature(fn).parameters.values()), None)
+    return first is not None and first.name == "self" and first.annotation is MISSING
+
+
+def parameters_of(tool: str, fn: Callable[..., Any], *, method: bool = False) -> dict[str, Parameter]:
+    """The parameters of a function that can be a tool; of a method, those after its object.
 
     Raises:
         UserError: it is a class, a generator, a method without its object, or has no signature at all.
@@ -77,7 +85,9 @@ def parameters_of(tool: str, fn: Callable[..., Any]) -> dict[str, Parameter]:
     except (ValueError, TypeError) as error:
         raise UserError(f"tool {tool!r}: its signature cannot be read: {error}", tool=tool) from error
     first = next(iter(parameters.values()), None)
-    if first is not None and first.name in {"self", "cls"} and first.annotation is MISSING:
+    if method and first is not None:
+        del parameters[first.name]
+    elif first is not None and first.name in {"self", "cls"} and first.annotation is MISSING:
         raise UserError(
             f"tool {tool!r} is a method without its object: make it from the bound one, tool(obj.method)",
             tool=tool,

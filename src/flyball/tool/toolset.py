@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flyball.core.errors import UserError
+from flyball.core.feature import Feature
 from flyball.tool.decorator import as_tool
 from flyball.tool.protocol import Tool
-from flyball.tool.wrapped import FilteredTool, Predicate, RenamedTool
+from flyball.tool.wrapped import Brings, FilteredTool, MemberTool, Predicate, RenamedTool
 
 
 class Toolset:
     """Tools under one name, no two of which have the same. It never changes: each method gives a new one.
 
+    Args:
+        name: what it is called.
+        tools: its tools, or functions that become tools.
+        instructions: what the model is told first of an agent that has one of the tools: text, or functions
+            that give it when a run begins. It comes after the agent's own.
+        features: what has a say in the runs of such an agent, after the agent's own.
+
     Raises:
-        UserError: two tools have the same name, or no tool can be made of what was given.
+        UserError: two tools have the same name, no tool can be made of what was given, or the rest is not
+            what it should be.
     """
 
     __slots__ = ("name", "tools")
 
-    def __init__(self, name: str, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        *,
+        instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = (),
+        features: Iterable[Feature] = (),
+    ) -> None:
         self.name = name
         self.tools: tuple[Tool, ...] = tuple([as_tool(given) for given in tools])
+        if brings := _brings(name, instructions, features):
+            self.tools = tuple([MemberTool(tool, brings) for tool in self.tools])
         names = self.names
         if doubled := {one for one in names if names.count(one) > 1}:
             raise UserError(
@@ -81,3 +99,23 @@ class Toolset:
 
     def __repr__(self) -> str:
         return f"<Toolset {self.name}: {', '.join(self.names)}>"
+
+
+def brought_by(tools: Iterable[Tool]) -> tuple[Brings, ...]:
+    """What the toolsets of these tools bring, each once, in the order of the tools."""
+    return tuple(dict.fromkeys(brings for tool in tools for brings in getattr(tool, "brings", ())))
+
+
+def _brings(name: str, instructions: Any, features: Any) -> Brings | None:
+    if isinstance(instructions, str) or callable(instructions):
+        instructions = (instructions,) if instructions else ()
+    texts, given = tuple(instructions), tuple(features)
+    for text in texts:
+        if not (isinstance(text, str) or callable(text)):
+            raise UserError(f"toolset {name!r}: instructions= takes text and functions, not {text!r}")
+    for feature in given:
+        if not isinstance(feature, Feature):
+            raise UserError(
+                f"toolset {name!r}: features= takes features, such as MaxTurns(5), not {feature!r}"
+            )
+    return Brings(name, texts, given) if texts or given else None

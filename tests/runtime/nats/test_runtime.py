@@ -45,6 +45,7 @@ from flyball.runtime.nats.workers.loop import REPLY
 from tests.orchestrate.models import Script
 from tests.orchestrate.output_scenarios import River
 from tests.orchestrate.scenarios import SCENARIOS, STOPPER, WORKER, Scenario, add, pay
+from tests.orchestrate.tool_scenarios import BASKET
 from tests.runtime.nats.conftest import clear
 
 
@@ -137,6 +138,20 @@ def test_models_for_a_purpose_are_found_by_their_names() -> None:
     assert agents.engine("surveyor", "", "test", "repair").model_info().provider == "test"
     plain = Agents([Agent(own, output=River, name="surveyor")])
     assert plain.engine("surveyor", "", "own", "repair") is own
+
+
+async def test_a_tool_remembers_whichever_worker_runs_its_calls(runtime: NatsRuntime) -> None:
+    items = [call("put", {"item": name}) for name in "abcd"]
+    agent = Agent(Script(items, [call("empty"), *items[:1]], "done"), tools=[BASKET], name="shopper")
+    async with AsyncExitStack() as stack:
+        for kind in ("loop", "model", "tools", "loop", "tools", "tools"):
+            await stack.enter_async_context(working(runtime, agent, serve=(kind,)))
+        runs = [agent.run("go", runtime=runtime, tool_state={"basket": [str(n)]}) for n in range(10)]
+        results = await asyncio.wait_for(asyncio.gather(*runs), 20)
+    for n, result in enumerate(results):
+        taken = [str(n), *"abcd"]
+        assert result.messages[-2].tool_results[0].content == f"{taken} {taken}"
+        assert result.tool_state == {"basket": ["a"]}
 
 
 async def test_pieces_pass_by_and_steps_are_given_out(runtime: NatsRuntime) -> None:

@@ -23,6 +23,7 @@ from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.dead import dead_letters
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
+from tests.orchestrate.tool_scenarios import BASKET
 from tests.runtime.nats.test_runtime import runtime, working  # noqa: F401  # pyright: ignore[reportUnusedImport] - a fixture
 
 JSON = dict[str, Any]
@@ -225,6 +226,19 @@ async def test_a_repair_by_a_model_of_somebody_elses(runtime: NatsRuntime) -> No
         result = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime), 20)
     assert result.output == Sum(value=3)
     assert [opened(request, "request")["model"] for request in requests] == ["test", "mender"]
+
+
+async def test_a_tool_that_remembers_begins_anew_for_somebody_elses_loop(runtime: NatsRuntime) -> None:  # noqa: F811
+    """The wire has no word for a state: each call of others' begins with none, and leaves none."""
+    agent = Agent(Script(), tools=[BASKET], name="shopper")
+    async with working(runtime, agent, serve=("tools",)):
+        js, results = runtime.connection.js, list[JSON]()
+        for name in ("c-1", "c-2"):
+            asked: JSON = {"id": name, "name": "put", "arguments": {"item": "tea"}, "loop_id": "theirs"}
+            await js.publish("tool.execute.put", envelope("tool_call", asked, name))
+            results.append(opened(await heard(runtime, f"tool.result.{name}"), "tool_result"))
+    assert [(result["call_id"], result["content"]) for result in results] == [("c-1", "1"), ("c-2", "1")]
+    assert all(set(result) <= {"call_id", "name", "content", "loop_id"} for result in results)
 
 
 async def test_a_model_that_failed_elsewhere_fails_the_loop(runtime: NatsRuntime) -> None:  # noqa: F811

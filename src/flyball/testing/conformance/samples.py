@@ -54,7 +54,7 @@ _SPEC = LoopSpec(
     agent="forecaster",
     model="test",
     instructions=_ODD_TEXT,
-    tools={"weather": ToolSpec(ToolDefinition("weather", _SCHEMA, description=_ODD_TEXT))},
+    tools={"weather": ToolSpec(ToolDefinition("weather", _SCHEMA, description=_ODD_TEXT), state="sky")},
 )
 _ANSWER = Message(
     Role.ASSISTANT,
@@ -80,6 +80,7 @@ def every_event() -> list[Event]:
             parent_loop_id="parent",
             depth=1,
             carried=Carried("before", "above", 3, _ODD_TEXT, RunUsage(5, requests=3), 1, {"weather": 2}),
+            tool_state={"sky": [1, None, {"deep": _ODD_TEXT}]},
         ),
         Started(at=0.0, version=VERSION, loop_id="bare", spec=LoopSpec()),
         Forked(
@@ -102,6 +103,8 @@ def every_event() -> list[Event]:
         ToolStarted(at=8.0, turn=1, index=0),
         ToolReturned(at=9.0, turn=1, index=0, result=ToolResult("call-1", "weather", {"rain": [0.1, None]})),
         ToolReturned(at=9.5, turn=1, index=1, result=ToolResult("call-2", "weather", error=_ODD_TEXT)),
+        ToolReturned(at=9.6, turn=1, index=2, result=ToolResult("call-3", "weather"), state={"sky": [0.5]}),
+        ToolReturned(at=9.7, turn=1, index=3, result=ToolResult("call-4", "weather"), state=None),
         TurnSettled(at=10.0, turn=1, accepted=False, feedback=(_ODD_TEXT,), repairs=("comma",)),
         TurnSettled(at=10.1, turn=1, accepted=False, feedback=(_ODD_TEXT,), unread=1),
         TurnSettled(at=10.5, turn=2, accepted=True, index=0, output={"answer": [1, "two"]}),

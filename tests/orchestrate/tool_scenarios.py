@@ -1,0 +1,132 @@
+"""Runs of agents with something around their tools, for the table of scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from flyball import (
+    Agent,
+    DefaultToolTimeout,
+    ModelRetry,
+    RunContext,
+    ToolDefinition,
+    ToolOutputTruncation,
+    ToolResultValidator,
+    Toolset,
+    ToolsPrepare,
+    stateful,
+    tool,
+)
+from flyball.inference.answers import tool_call as call
+from tests.orchestrate.models import Script
+from tests.orchestrate.scenario import Scenario
+
+
+@tool
+async def plus(x: int) -> int:
+    return x + 1
+
+
+class Basket:
+    """Remembers what was put into it."""
+
+    def __init__(self) -> None:
+        self.items: list[str] = []
+
+    def export_state(self) -> Any:
+        return self.items
+
+    def restore_state(self, state: Any) -> None:
+        self.items = state
+
+    @tool
+    async def put(self, item: str) -> int:
+        self.items.append(item)
+        if item == "stone":
+            raise ModelRetry("no stones")
+        return len(self.items)
+
+    @tool
+    async def empty(self, ctx: RunContext[Any]) -> str:
+        taken, self.items = self.items, []
+        return f"{ctx.tool_state_by_name('basket', [])} {taken}"
+
+
+BASKET = stateful(Basket)
+
+
+def after_one_turn(ctx: RunContext[Any], definition: ToolDefinition) -> ToolDefinition | None:
+    return replace(definition, description=f"turn {ctx.run_step}") if ctx.run_step > 1 else None
+
+
+def long_enough(_: RunContext[Any], result: str) -> None:
+    if len(result) < 4:
+        raise ModelRetry("longer, please")
+
+
+@tool(prepare=after_one_turn, validators=[long_enough])
+async def look(what: str) -> str:
+    return what
+
+
+@ToolsPrepare
+def not_twice(ctx: RunContext[Any], definitions: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+    """Nothing is added twice in a row."""
+    before = [one.name for one in ctx.messages[-1].tool_results]
+    return [one for one in definitions if one.name != "plus" or "plus" not in before]
+
+
+@ToolResultValidator
+async def quoted(_: RunContext[Any], result: Any) -> Any:
+    return f"<{result}>"
+
+
+LOOKING = Toolset("looking", [look], instructions="Look twice.", features=[quoted])
+
+AROUND_TOOLS = (
+    Scenario(
+        "tools that remember",
+        lambda: Agent(
+            Script(
+                [
+                    call("plus", {"x": 1}),
+                    call("put", {"item": "tea"}),
+                    call("put", {"item": "milk"}),
+                    call("put", {"item": "stone"}),
+                ],
+                [call("empty"), call("put", {"item": "salt"})],
+                "done",
+            ),
+            tools=[plus, BASKET],
+        ),
+        "done",
+        options={"tool_state": {"basket": ["bread"], "other": {"kept": True}}},
+    ),
+    Scenario(
+        "tools that are prepared, looked at and cut",
+        lambda: Agent(
+            Script(
+                call("look", {"what": "now"}),
+                [call("look", {"what": "no"}), call("plus", {"x": 1})],
+                call("look", {"what": "again"}),
+                call("look", {"what": "far " * 50}),
+                "done",
+            ),
+            tools=[plus, LOOKING],
+            features=[not_twice, ToolOutputTruncation(20), DefaultToolTimeout(30)],
+            retries=3,
+        ),
+        "done",
+    ),
+    Scenario(
+        "results that are never good enough",
+        lambda: Agent(
+            Script(call("plus", {"x": 1}), *[call("look", {"what": text}) for text in "abcdef"]),
+            tools=[plus, look],
+        ),
+        code="TOOL_EXECUTION_FAILED",
+    ),
+)
