@@ -34,7 +34,7 @@ from flyball.core.events import (
     ToolStarted,
     TurnPrepared,
 )
-from flyball.core.messages import Message, Part, ToolCall, ToolResult
+from flyball.core.messages import Message, Part, ResultKind, ToolCall, ToolResult
 
 
 def normal_form(events: Iterable[Event]) -> list[Event]:
@@ -57,7 +57,7 @@ def _of_calls(event: Event) -> bool:
 
 def _place(event: Event) -> tuple[int, int, str]:
     if isinstance(event, ToolReturned):
-        return event.turn, event.index, ""
+        return event.turn, event.index, "" if event.result.status is ResultKind.DEFERRED else "then"
     return -1, 0, event.agent if isinstance(event, ChildStarted) else ""
 
 
