@@ -97,5 +97,5 @@ async def read_all(texts: AsyncGenerator[str]) -> list[str]:
 
 @pytest.mark.parametrize("window", [-1, float("nan"), float("inf"), "soon"])
 def test_no_window(window: float) -> None:
-    with pytest.raises(UserError, match="debounce= takes seconds"):
+    with pytest.raises(UserError, match="debounce_by= takes seconds"):
         debounced(Source()(), window, joined=True)

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from flyball import Agent, ModelRetry, ModelSettings, RunContext, Safety, tool
+from flyball import (
+    Agent,
+    InterceptResult,
+    ModelRetry,
+    ModelSettings,
+    ResponseInterceptor,
+    RunContext,
+    Safety,
+    tool,
+)
 from flyball.core.correlation import Correlation
 from flyball.core.errors import EngineError, FlyballError
 from flyball.core.events import (
@@ -24,7 +33,7 @@ from flyball.core.events import (
     ToolStarted,
     Verdict,
 )
-from flyball.core.messages import Message, ResultKind, Role, Text, ToolResult, user
+from flyball.core.messages import Message, ResultKind, Role, Text, ToolCall, ToolResult, assistant, user
 from flyball.core.usage import Usage
 from flyball.inference.answers import multi_tool_call_answer, tool_call, tool_call_answer
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
@@ -42,6 +51,7 @@ from flyball.orchestrate.projections import (
     normal_form,
     timeline,
     tool_calls_made,
+    trajectory,
 )
 from flyball.testing.clock import FakeClock
 from flyball.testing.split import ROUGH, SplitDriver
@@ -410,3 +420,19 @@ async def test_the_prompt_and_the_history_lose_their_times() -> None:
     started = normal_form(events)[0]
     assert isinstance(started, Started)
     assert [message.timestamp for message in started.history] == [None, None]
+
+
+async def test_calls_that_an_interceptor_gave_are_the_calls() -> None:
+    @ResponseInterceptor
+    def asks_instead(_: RunContext[Any], message: Message) -> InterceptResult | None:
+        asked = assistant("", ToolCall("in-its-place", "add", '{"a":1,"b":2}'))
+        return InterceptResult.modify([asked]) if message.text == "no" else None
+
+    agent = Agent(ScriptedEngine("no", "three"), tools=[add], features=[asks_instead])
+    events = await (await agent.run("1 + 2?")).events()
+    assert [made.arguments for made in tool_calls_made(events)] == [{"a": 1, "b": 2}]
+    called = [ids.tool_call_id for ids, event in correlate(events) if isinstance(event, ToolReturned)]
+    assert called == ["in-its-place"]
+    assert [one.tool_call_id for one in timeline(events) if isinstance(one, ToolEndEvent)] == called
+    tools = [step.tool_name for step in trajectory(events).steps if step.step_type == "tool_call"]
+    assert tools == ["add"]

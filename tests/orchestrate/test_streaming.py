@@ -383,14 +383,14 @@ async def test_reading_to_the_end_gives_the_result(where: Where) -> None:
 async def test_pieces_gathered_for_a_while(orderly: Where, delta: bool) -> None:
     model = Script("Rain, then sun.", chunk=3)
     async with orderly.stream(Agent(model), "Today?") as stream:
-        assert [text async for text in stream.text(delta=delta, debounce=3600)] == ["Rain, then sun."]
+        assert [text async for text in stream.text(delta=delta, debounce_by=3600)] == ["Rain, then sun."]
     assert stream.result.output == "Rain, then sun."
 
 
 async def test_a_debounced_reading_that_is_left_can_be_begun_anew(journal: Journal) -> None:
     agent = Agent(Script("Rain, then sun.", chunk=3))
     async with agent.run_stream("Today?", journal=journal) as stream:
-        async for text in stream.text(debounce=0):
+        async for text in stream.text(debounce_by=0):
             assert text == "Rai"
             break
         assert "".join([text async for text in stream.text()]) == "Rain, then sun."

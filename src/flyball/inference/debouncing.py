@@ -20,7 +20,7 @@ def debounced(pieces: AsyncGenerator[str], window: float, *, joined: bool) -> As
         UserError: the window is no number of seconds.
     """
     if not isinstance(window, int | float) or not 0 <= window < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UserError(f"debounce= takes seconds, from 0, not {window!r}")
+        raise UserError(f"debounce_by= takes seconds, from 0, not {window!r}")
     return _gathered(pieces, window, joined=joined)
 
 

@@ -210,10 +210,10 @@ class StreamedRun(_Run[OutputT]):
         self._reading = pieces = self._loop.events(self._reading)
         return pieces
 
-    def text(self, *, delta: bool = True, debounce: float | None = None) -> AsyncIterator[str]:
+    def text(self, *, delta: bool = True, debounce_by: float | None = None) -> AsyncIterator[str]:
         """The text of the answers: piece by piece, or, with `delta=False`, all of it so far each time.
 
-        With `debounce`, what comes within so many seconds is given out as one, and read ahead for as long.
+        With `debounce_by`, what comes within so many seconds is given out as one, and read ahead for as long.
 
         Raises:
             StreamRestarted: a model call was made again and has other text than was given out. With
@@ -221,10 +221,10 @@ class StreamedRun(_Run[OutputT]):
         """
         before = self._reading
         pieces = self._loop.text(before) if delta else text_so_far(self._loop.events(before))
-        if debounce is not None:
+        if debounce_by is not None:
             from flyball.inference.debouncing import debounced
 
-            pieces = debounced(pieces, debounce, joined=delta)
+            pieces = debounced(pieces, debounce_by, joined=delta)
         self._reading = pieces
         return pieces
 

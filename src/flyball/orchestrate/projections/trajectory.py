@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, cast
 
 from flyball.core.errors import JournalCorrupt
-from flyball.core.events import CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
+from flyball.core.events import AnswerReviewed, CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
 from flyball.core.forms.flat import RAW_ARGUMENTS
 from flyball.core.forms.semstreams import (
     StepType,
@@ -71,7 +71,7 @@ class _Teller:
         if self.state is None:
             self.began_at = event.at
         self.state = state
-        if isinstance(event, ModelAnswered | CallsJudged):
+        if isinstance(event, ModelAnswered | AnswerReviewed | CallsJudged):
             self._calls = calls_to_run(event, self._calls)
         if isinstance(event, ModelAnswered | ModelFailed):
             yield self._model_call(event, state)
