@@ -12,9 +12,11 @@ from pydantic import BaseModel
 
 from flyball import (
     Agent,
+    CostTracker,
     FlyballError,
     Limits,
     MemoryJournal,
+    ModelPricing,
     ModelRepair,
     ModelRetry,
     ModelSettings,
@@ -43,7 +45,7 @@ from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.agent import Agent as AnyAgent
 from flyball.orchestrate.correlation import correlate
 from flyball.orchestrate.lifecycle import Phase, phase_of
-from flyball.orchestrate.machine import fold, owed
+from flyball.orchestrate.machine import accepts, fold, owed
 from flyball.orchestrate.projections import timeline, tool_calls_made, trajectory
 from flyball.orchestrate.projections.timeline import InferenceStartEvent
 from flyball.orchestrate.replay import steps
@@ -383,6 +385,17 @@ async def test_what_a_tool_ended_the_loop_with_is_repaired_too(run: Runner) -> N
     assert result.text == FIXED
 
 
+async def test_a_function_that_does_not_follow_the_schema_has_put_nothing_right(run: Runner) -> None:
+    schema = {"type": "object", "required": ["a"]}
+    agent = Agent(
+        Script("what?", '{"a": 1}'),
+        output=schema,
+        output_mode="native",
+        features=[cannot("gives another thing")],
+    )
+    assert (await run(agent, "go")).output == {"a": 1}
+
+
 async def test_a_strict_schema_is_repaired_before_it_ends_the_run(run: Runner) -> None:
     output = SchemaOutput({"type": "object", "required": ["a"]}, retry=False)
     repair = ModelRepair(Script('{"a": 1}'))
@@ -415,9 +428,30 @@ async def test_limits_bind_a_repair_and_its_tokens_count(run: Runner) -> None:
     assert error.partial.usage.total_tokens == 100
 
 
+async def test_a_repair_costs_what_its_model_costs(run: Runner) -> None:
+    tracker = CostTracker({"test": ModelPricing(1, 2), "mender": ModelPricing(100, 200)})
+    mender = Script(said(Text(FIXED), usage=Usage(3, 1)), name="mender")
+    agent = native(said(Text(NO_JSON), usage=Usage(1, 1)), features=[ModelRepair(mender), tracker])
+    result = await run(agent, "go")
+    assert [call.asked for call in result.state.spent] == ["test", "mender"]
+    assert result.cost is not None
+    assert result.cost.total == 3 + 500
+    if run.calm:
+        assert tracker.cost == result.cost, "it is heard of as it is made"
+
+
 async def test_the_last_iteration_may_be_repaired(run: Runner) -> None:
     agent = native(NO_JSON, features=[ModelRepair(Script(FIXED))], limits=Limits(max_iterations=1))
     assert (await run(agent, "go")).output == City(name="Rome")
+
+
+async def test_what_could_not_be_read_must_be_there() -> None:
+    result = await native(NO_JSON, features=[ModelRepair(Script(FIXED))]).run("go")
+    state = fold((await result.events())[:2])
+    for unread, fits in ((0, True), (1, False), (-1, False)):
+        event = TurnSettled(1.0, 1, accepted=False, feedback=("no",), unread=unread)
+        assert accepts(state, event) is fits
+    assert not accepts(state, TurnSettled(1.0, 1, accepted=True, unread=0))
 
 
 # Not allowed

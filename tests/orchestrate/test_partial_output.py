@@ -274,6 +274,14 @@ def test_parts_that_come_whole() -> None:
         assert fed(following(mode="native"), *events) == City(name="Rome")
 
 
+def test_what_is_no_json_is_nothing() -> None:
+    schema = {"type": "array"}
+    for output in (schema, City, [City, River]):
+        assert fed(following(output, "native"), TextDelta(0, "{]")) is UNSET
+        assert fed(following(output, "native"), TextDelta(0, "{")) is UNSET
+    assert fed(following([City, River]), PartStart(0, ToolCall("a", "other", "{}"))) is UNSET
+
+
 def test_text_is_nothing_where_only_a_tool_counts() -> None:
     assert fed(following(), TextDelta(0, '{"name": "Rome"}')) is UNSET
 

@@ -11,8 +11,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
-from flyball.core.events import Outcome, Purpose
+from flyball.core.events import Outcome
 from flyball.core.signals import SignalType
+from flyball.core.spec import Purpose
 
 
 class _Effect(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, tag_field="effect", gc=False):

@@ -8,7 +8,7 @@ writing (Started, Forked, Resumed), so that a reader knows before it reads on wh
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -18,15 +18,11 @@ from flyball.core.edits import Edit
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal
-from flyball.core.spec import LoopSpec
+from flyball.core.spec import LoopSpec, Purpose
 from flyball.core.tools import ToolDefinition
 
 VERSION = 1
 """The version of the journal's format. A journal with a greater one is refused."""
-
-
-Purpose: TypeAlias = Literal["turn", "compact", "repair", "judge", "plan", "rerank"]
-"""What a model is called for: to take its turn, or for something that the loop itself needs."""
 
 
 class Outcome(StrEnum):

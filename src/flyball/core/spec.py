@@ -7,13 +7,16 @@ Functions, engines and dependencies are bindings; they are looked up by the name
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from flyball.core.limits import Limits
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice, ToolDefinition, ToolSpec
+
+Purpose: TypeAlias = Literal["turn", "compact", "repair", "judge", "plan", "rerank"]
+"""What a model is called for: to take its turn, or for something that the loop itself needs."""
 
 
 class OutputMode(StrEnum):
@@ -34,11 +37,13 @@ class OutputMode(StrEnum):
 class RepairSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """How a model is asked to put an answer right that cannot be read.
 
-    `model` is which one; empty for the loop's own. `native`: it can be held to the output's schema.
+    `model` is which one, and `provider` who serves it; empty for the loop's own. `native`: it can be held to
+    the output's schema.
     """
 
     instructions: str
     model: str = ""
+    provider: str = ""
     settings: ModelSettings = ModelSettings()
     native: bool = False
 
@@ -104,3 +109,10 @@ class LoopSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     """The names of the guardrails, interceptors and conditions that have a say."""
     provider: str = ""
     """Who serves the model, where its calls are priced and `model` does not say so."""
+
+    def served_by(self, purpose: Purpose) -> tuple[str, str]:
+        """The model that is called for a purpose, and who serves it, where that is recorded."""
+        repairer = self.output.repairer
+        if purpose == "repair" and repairer is not None and repairer.model:
+            return repairer.model, repairer.provider
+        return self.model, self.provider

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flyball.core.context import RunContext
 from flyball.core.errors import UserError
-from flyball.core.events import Outcome, Purpose
+from flyball.core.events import Outcome
 from flyball.core.messages import ToolCall
-from flyball.core.spec import LoopSpec
+from flyball.core.spec import LoopSpec, Purpose
 from flyball.inference.engine import Engine
 from flyball.orchestrate.features import NO_STAGES, Stages
 from flyball.orchestrate.output import Reader

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from flyball.core.context import RunFacts
 from flyball.core.effects import Execute, Infer
-from flyball.core.events import Event, Purpose
+from flyball.core.events import Event
 from flyball.core.messages import ToolCall
+from flyball.core.spec import Purpose
 from flyball.inference.request import Request
 from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.projections.task_facts import role_of
-from flyball.orchestrate.requests import RequestParts, model_for, request_of
+from flyball.orchestrate.requests import RequestParts, request_of
 from flyball.orchestrate.state import State
 
 
@@ -59,7 +60,7 @@ class Report(Struct, frozen=True):
 def infer_command(state: State, effect: Infer, parts: RequestParts) -> InferCommand:
     """The command for a model call."""
     request = request_of(state, effect, parts)
-    spec, model = state.spec, model_for(state.spec, effect.purpose)
+    spec, model = state.spec, state.spec.served_by(effect.purpose)[0]
     return InferCommand(
         effect.id, state.loop_id, spec.agent, effect.turn, request, role_of(state), model, effect.purpose
     )

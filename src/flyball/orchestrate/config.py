@@ -30,7 +30,7 @@ from flyball.orchestrate.holding import check_can_hold
 from flyball.orchestrate.output import prompted_instructions
 from flyball.orchestrate.outputs import as_output, reader_for, spec_of
 from flyball.orchestrate.recordable import recordable
-from flyball.orchestrate.repairing import with_repairs
+from flyball.orchestrate.repairing import provider_of, with_repairs
 from flyball.orchestrate.tooling import asked_each_turn, check_choice, equipped
 from flyball.tool.decorator import as_tool
 from flyball.tool.protocol import Tool
@@ -188,13 +188,13 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         role=config.role,
         editor="" if config.editor is None else config.editor.config.name,
         checks=stages.names,
-        provider=_provider(engine) if stages.trackers and not isinstance(config.model, str) else "",
+        provider=provider_of(engine) if stages.trackers and not isinstance(config.model, str) else "",
     )
     spec = recordable(made, "the agent")
     check_choice(spec.tool_choice, [*tools, *[definition.name for definition in output.tools]])
     return Bindings(
         spec,
-        _heard_of(engine, stages, spec),
+        _heard_of(engine, stages, *spec.served_by("turn")),
         tools,
         reader,
         prompt_functions=functions,
@@ -205,17 +205,17 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         deps=deps,
         editor=None if config.editor is None else config.editor.bindings,
         stages=stages,
-        engines=engines,
+        engines={name: _heard_of(one, stages, *spec.served_by(name)) for name, one in engines.items()},
     )
 
 
-def _heard_of(engine: Engine, stages: Stages, spec: LoopSpec) -> Engine:
+def _heard_of(engine: Engine, stages: Stages, model: str, provider: str) -> Engine:
     """An engine of whose calls the agent's trackers hear, if it has any."""
     if not stages.trackers:
         return engine
     from flyball.observe.metering import metered
 
-    return metered(engine, stages.trackers, spec.model, spec.provider)
+    return metered(engine, stages.trackers, model, provider)
 
 
 def _own_engine(bindings: Bindings) -> Engine:
@@ -225,11 +225,6 @@ def _own_engine(bindings: Bindings) -> Engine:
     from flyball.observe.metering import unmetered
 
     return unmetered(bindings.engine)
-
-
-def _provider(engine: Engine) -> str:
-    """Who serves an engine's model; one that does not say so is in no price list, whatever it is called."""
-    return engine.model_info().provider or "unsaid"
 
 
 def _with_editor(config: AgentConfig) -> AgentConfig:

@@ -31,11 +31,11 @@ from flyball.core.events import (
     ModelAnswered,
     ModelFailed,
     Outcome,
-    Purpose,
     ToolReturned,
     Verdict,
 )
 from flyball.core.messages import Message, ResultKind, ToolCall, ToolResult
+from flyball.core.spec import Purpose
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.admitting import admit

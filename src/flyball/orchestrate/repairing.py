@@ -5,12 +5,16 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from flyball.core.errors import UserError
-from flyball.core.events import Purpose
-from flyball.core.spec import OutputSpec, RepairSpec
+from flyball.core.spec import OutputSpec, Purpose, RepairSpec
 from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
 from flyball.inference.registry import resolve_engine
 from flyball.orchestrate.features import Stages
+
+
+def provider_of(engine: Engine) -> str:
+    """Who serves an engine's model; one that does not say so is in no price list, whatever it is called."""
+    return engine.model_info().provider or "unsaid"
 
 
 def with_repairs(
@@ -33,8 +37,12 @@ def with_repairs(
         return output, {}
     if more:
         raise UserError("one model puts answers right: leave all ModelRepairs but one out")
-    other = engine if repair.model is None else resolve_engine(repair.model)
+    if repair.model is None:
+        native = profile_for(engine).native_schema
+        return replace(output, repairer=RepairSpec(repair.instructions, "", "", repair.settings, native)), {}
+    other = resolve_engine(repair.model)
     name = repair.model if isinstance(repair.model, str) else other.model_info().name
+    provider = provider_of(other) if stages.trackers and not isinstance(repair.model, str) else ""
     native = profile_for(other).native_schema
-    spec = RepairSpec(repair.instructions, "" if other is engine else name, repair.settings, native)
+    spec = RepairSpec(repair.instructions, name, provider, repair.settings, native)
     return replace(output, repairer=spec), {"repair": other}

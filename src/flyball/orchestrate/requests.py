@@ -7,7 +7,6 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from flyball.core.effects import Infer
-from flyball.core.events import Purpose
 from flyball.core.settings import ModelSettings
 from flyball.core.spec import LoopSpec, OutputMode
 from flyball.core.tools import ToolChoice, ToolDefinition
@@ -42,12 +41,6 @@ def request_parts(spec: LoopSpec) -> RequestParts:
         output.grammar,
         output.allows_text,
     )
-
-
-def model_for(spec: LoopSpec, purpose: Purpose) -> str:
-    """The model that a call for a purpose is made to, by its name."""
-    repairer = spec.output.repairer if purpose == "repair" else None
-    return spec.model if repairer is None else repairer.model or spec.model
 
 
 def request_for(state: State, effect: Infer) -> Request:

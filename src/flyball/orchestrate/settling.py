@@ -70,11 +70,12 @@ async def settle_validated(
     for number, (index, raw) in enumerate(candidates(state)):
         try:
             try:
-                found = await _read(state, bindings, context, index, raw)
-            except (ModelRetry, ConstraintFailure):
+                value, before, repairs = await _read(state, bindings, context, index, raw)
+            except ModelRetry:
                 unread = _unread(state, number) if unread is None else unread
                 raise
-            value, before, repairs = found
+            except ConstraintFailure as failure:
+                return _cannot_settle(state, failure, now, _unread(state, number)), None
             if bindings.output.text_function is not None and index is None and value is raw:
                 value = await _made_of_text(bindings.output.text_function, context, raw)
                 before = UNSET
@@ -89,8 +90,6 @@ async def settle_validated(
         except NotEncodable as error:
             failure = UserError(f"an output that is validated must be encodable: {error}")
             return _cannot_settle(state, failure, now), None
-        except ConstraintFailure as failure:
-            return _cannot_settle(state, failure, now, unread), None
         except Exception as error:
             return _cannot_settle(state, as_rule(error, "an output validator failed"), now), None
         else:

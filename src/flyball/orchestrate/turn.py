@@ -85,8 +85,8 @@ def model_failed(state: State, event: ModelFailed) -> None:
     partial = event.partial
     state.usage = state.usage.add_request(None if partial is None else partial.usage)
     if partial is not None and partial.usage is not None:
-        spec = state.spec
-        state.spent.append(CallUsage(event.at, partial.model, partial.usage, spec.model, spec.provider))
+        model, provider = state.spec.served_by(event.purpose)
+        state.spent.append(CallUsage(event.at, partial.model, partial.usage, model, provider))
     if event.purpose == "repair":
         _not_mended(state)
     else:
@@ -97,10 +97,12 @@ def model_answered(state: State, event: ModelAnswered) -> None:
     """The model has answered: it is looked at first, if somebody wants to, and then taken."""
     message, spec = event.message, state.spec
     state.usage = state.usage.add_request(message.usage)
-    state.spent.append(CallUsage(event.at, message.model, message.usage, spec.model, spec.provider))
     if event.purpose == "repair":
+        model, provider = spec.served_by("repair")
+        state.spent.append(CallUsage(event.at, message.model, message.usage, model, provider))
         _mended(state, message)
         return
+    state.spent.append(CallUsage(event.at, message.model, message.usage, spec.model, spec.provider))
     state.iterations += 1
     if spec.reviews:
         state.reviewing = message

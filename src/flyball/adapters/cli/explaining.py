@@ -45,7 +45,7 @@ from flyball.orchestrate.lifecycle import phase_of, stage_of
 from flyball.orchestrate.machine import effect_id, fold
 from flyball.orchestrate.projections import ToolCallRecord, tool_calls_made
 from flyball.orchestrate.replay import steps
-from flyball.orchestrate.requests import model_for, request_of, request_parts
+from flyball.orchestrate.requests import request_of, request_parts
 from flyball.orchestrate.state import State
 from flyball.orchestrate.turn import waits_for_results
 from flyball.orchestrate.waiting import deferred_requests
@@ -231,7 +231,7 @@ def _beside_the_turn(event: ModelAnswered | ModelFailed, state: State) -> str:
     """What came of a model call that was made for something else than the turn."""
     if isinstance(event, ModelFailed):
         return f"the model call for a {event.purpose} failed: {event.error.code}: {event.error.message}"
-    model = event.message.model or model_for(state.spec, event.purpose)
+    model = event.message.model or state.spec.served_by(event.purpose)[0]
     return f"{model} was asked for a {event.purpose}: {' '.join(event.message.text.split())}"
 
 

@@ -29,7 +29,7 @@ from flyball.orchestrate.machine import inference_owed
 from flyball.orchestrate.projections.deciding import decided_when
 from flyball.orchestrate.projections.tool_calls import arguments_of, calls_to_run
 from flyball.orchestrate.replay import steps
-from flyball.orchestrate.requests import model_for, request_for
+from flyball.orchestrate.requests import request_for
 from flyball.orchestrate.state import State
 
 Detail = Literal["summary", "full"]
@@ -100,7 +100,7 @@ class _Teller:
             duration=round(event.duration * 1000),
             messages=_on_the_wire(self._messages),
             tool_calls=tuple([read_tool_call(write_tool_call(call)) for call in calls]),
-            model=(message.model if message is not None else None) or model_for(state.spec, event.purpose),
+            model=(message.model if message is not None else None) or state.spec.served_by(event.purpose)[0],
         )
 
     def _tool_call(self, event: ToolReturned) -> TrajectoryStep:

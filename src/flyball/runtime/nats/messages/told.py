@@ -10,7 +10,6 @@ from flyball.core.errors import FlyballError, InvalidMessage
 from flyball.core.events import (
     ModelAnswered,
     ModelFailed,
-    Purpose,
     SignalReceived,
     Started,
     TimePassed,
@@ -26,6 +25,7 @@ from flyball.core.forms.semstreams import (
 )
 from flyball.core.messages import ToolResult
 from flyball.core.signals import Signal
+from flyball.core.spec import Purpose
 from flyball.inference.request import Result
 from flyball.orchestrate.commands import Report
 from flyball.orchestrate.machine import start

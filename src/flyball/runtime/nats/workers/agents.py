@@ -6,15 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from flyball.core.errors import UnknownAgent, UserError
-from flyball.core.events import Purpose
 from flyball.core.forms.semstreams import AgentRole
+from flyball.core.spec import Purpose
 from flyball.inference.engine import Engine
 from flyball.inference.registry import Registry
 from flyball.observe.metering import metered
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.editing import editor_bindings
-from flyball.orchestrate.requests import model_for
 from flyball.orchestrate.task_loops import DEFAULT_MODEL
 from flyball.tool.protocol import Tool
 
@@ -116,4 +115,4 @@ class Agents:
 def _names_of(bindings: Bindings, purpose: Purpose = "turn") -> tuple[str, ...]:
     """What an agent's model for a purpose may be called: as in its spec, by its name, with its provider."""
     info = bindings.engine_for(purpose).model_info()
-    return (model_for(bindings.spec, purpose), info.name, f"{info.provider}:{info.name}")
+    return (bindings.spec.served_by(purpose)[0], info.name, f"{info.provider}:{info.name}")
