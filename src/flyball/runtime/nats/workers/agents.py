@@ -10,12 +10,12 @@ from flyball.core.events import Purpose
 from flyball.core.forms.semstreams import AgentRole
 from flyball.inference.engine import Engine
 from flyball.inference.registry import Registry
-from flyball.observe.metering import metered
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.editing import editor_bindings
 from flyball.orchestrate.requests import model_for
 from flyball.orchestrate.task_loops import DEFAULT_MODEL
+from flyball.orchestrate.wrapping import wrapped
 from flyball.tool.protocol import Tool
 
 
@@ -100,7 +100,7 @@ class Agents:
         engine = self._engines.get(model)
         if engine is None:
             engine = self._engines[model] = Registry().resolve(model or None)
-        return engine if bindings is None else metered(engine, bindings.stages.trackers, model)
+        return engine if bindings is None else wrapped(engine, bindings.stages, model)
 
     def tool(self, agent: str, name: str) -> tuple[Tool | None, Any]:
         """A tool of an agent's, with its dependencies; another agent's of this name, where it has none."""
