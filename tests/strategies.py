@@ -12,6 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from msgspec import UNSET
 
 from flyball.core import effects, events
+from flyball.core.around import Around, Sent
 from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
@@ -233,6 +234,27 @@ carried = st.builds(
 _turn = st.integers(0, 1000)
 _version = st.just(events.VERSION)
 _several_texts = st.lists(texts, max_size=2).map(tuple)
+_edits = st.lists(
+    st.builds(Edit, start=_turn, stop=_turn, messages=st.lists(messages, max_size=1).map(tuple)), max_size=2
+).map(tuple)
+arounds = st.builds(
+    Around,
+    sent=st.lists(
+        st.builds(
+            Sent,
+            edits=_edits,
+            settings=maybe(settings),
+            tools=maybe(st.lists(texts | definitions, max_size=2).map(tuple)),
+            tool_choice=st.just(UNSET) | maybe(choices),
+            rest=extras,
+            by=_several_texts,
+            times=counts,
+        ),
+        max_size=2,
+    ).map(tuple),
+    skipped=texts,
+    fresh=st.booleans(),
+)
 
 _purposes = st.sampled_from(["turn", "compact", "repair", "judge", "plan", "rerank"])
 
@@ -278,10 +300,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         tools=maybe(_several_texts),
         error=maybe(errors),
         definitions=st.lists(definitions, max_size=1).map(tuple),
-        edits=st.lists(
-            st.builds(Edit, start=_turn, stop=_turn, messages=st.lists(messages, max_size=1).map(tuple)),
-            max_size=2,
-        ).map(tuple),
+        edits=_edits,
         skipped=texts,
         passed=_several_texts,
         notes=_several_texts,
@@ -295,6 +314,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         request_id=maybe(texts),
         notes=_several_texts,
         purpose=_purposes,
+        around=maybe(arounds),
     ),
     events.ModelFailed: st.builds(
         events.ModelFailed,
@@ -304,6 +324,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         partial=maybe(messages_of(Role.ASSISTANT)),
         duration=st.floats(0, 1e6),
         purpose=_purposes,
+        around=maybe(arounds),
     ),
     events.AnswerReviewed: st.builds(
         events.AnswerReviewed,

@@ -46,6 +46,16 @@ from flyball.tool.toolset import Toolset
 if TYPE_CHECKING:
     from flyball.core.forms.semstreams import ToolCallFilterResult, ToolCallRejection
     from flyball.core.snapshot import RunSnapshot
+    from flyball.inference.middleware.kinds import (
+        ChangeRequest,
+        DualMiddleware,
+        Middleware,
+        RequestMiddleware,
+        StreamMiddleware,
+    )
+    from flyball.inference.middleware.logs import Logging
+    from flyball.inference.middleware.max_tokens import MaxTokens
+    from flyball.inference.middleware.timing import Timing
     from flyball.observe.cost import CostTracker, estimate_run_cost
     from flyball.observe.pricing import ModelPricing
     from flyball.observe.run_cost import RunCost
@@ -108,19 +118,24 @@ _LATER = {
     "AmbientContext": "flyball.tool.ambient",
     "And": "flyball.validate.conditions",
     "AuditLog": "flyball.validate.interceptors",
+    "ChangeRequest": "flyball.inference.middleware.kinds",
     "ContentFilter": "flyball.validate.guardrails",
     "CostTracker": "flyball.observe.cost",
     "DefaultToolTimeout": "flyball.tool.timing",
+    "DualMiddleware": "flyball.inference.middleware.kinds",
     "ExecutionHints": "flyball.orchestrate.contracts",
     "GrammarOutput": "flyball.orchestrate.output_types",
     "InputGuardrail": "flyball.validate.guardrails",
     "InterceptResult": "flyball.validate.interceptors",
     "LocalRuntime": "flyball.orchestrate.local",
+    "Logging": "flyball.inference.middleware.logs",
     "MaxCost": "flyball.orchestrate.budget",
     "MaxPromptLength": "flyball.validate.guardrails",
     "MaxRunDuration": "flyball.validate.conditions",
+    "MaxTokens": "flyball.inference.middleware.max_tokens",
     "MaxTurns": "flyball.validate.guardrails",
     "MessageInterceptor": "flyball.validate.interceptors",
+    "Middleware": "flyball.inference.middleware.kinds",
     "Mode": "flyball.orchestrate.contracts",
     "ModelPricing": "flyball.observe.pricing",
     "ModelRepair": "flyball.validate.repair",
@@ -133,6 +148,7 @@ _LATER = {
     "RedactPII": "flyball.validate.interceptors",
     "ReflectResult": "flyball.orchestrate.reflect",
     "Reflection": "flyball.validate.reflection",
+    "RequestMiddleware": "flyball.inference.middleware.kinds",
     "ResponseContains": "flyball.validate.conditions",
     "ResponseInterceptor": "flyball.validate.interceptors",
     "RunCondition": "flyball.validate.conditions",
@@ -140,11 +156,13 @@ _LATER = {
     "RunSnapshot": "flyball.core.snapshot",
     "Runtime": "flyball.orchestrate.runtime",
     "SQLiteJournal": "flyball.runtime.sqlite",
+    "StreamMiddleware": "flyball.inference.middleware.kinds",
     "System": "flyball.orchestrate.system",
     "SystemRequest": "flyball.orchestrate.contracts",
     "SystemResponse": "flyball.orchestrate.contracts",
     "TextContains": "flyball.validate.conditions",
     "TextOutput": "flyball.orchestrate.output_types",
+    "Timing": "flyball.inference.middleware.timing",
     "ToolCallCount": "flyball.validate.conditions",
     "ToolCallFilterResult": "flyball.core.forms.semstreams",
     "ToolCallRejection": "flyball.core.forms.semstreams",
@@ -264,6 +282,14 @@ __all__ = [
     "tool",
     "truncate_tool_output",
     "user",
+    "ChangeRequest",
+    "DualMiddleware",
+    "Middleware",
+    "RequestMiddleware",
+    "StreamMiddleware",
+    "Logging",
+    "MaxTokens",
+    "Timing",
 ]
 
 

@@ -128,6 +128,7 @@ EXAMPLE_RUNS = (
         # The refusal first: then nothing runs beside a decision, and all journals have one order.
         decisions=((SignalType.REJECT, 1, "ask a manager"), (SignalType.APPROVE, 0, "")),
     ),
+    ExampleRun("around_the_model", "Where is order 17? I live at 12 Elm Street.", "It comes on Tuesday."),
     ExampleRun("costs", "How do owls fly?", "Owls fly silently."),
     ExampleRun(
         "deferred_calls",

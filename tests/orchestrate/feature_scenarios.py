@@ -37,6 +37,7 @@ from flyball import (
 )
 from flyball.core.messages import Image, Message, Role, Text, ToolCall, assistant, user
 from flyball.inference.answers import tool_call as call
+from tests.orchestrate.middleware_scenarios import MIDDLEWARE
 from tests.orchestrate.models import Script
 from tests.orchestrate.output_scenarios import OUTPUTS
 from tests.orchestrate.run_scenarios import RUNS
@@ -286,4 +287,4 @@ COSTS = (
     ),
 )
 
-FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *COSTS, *OUTPUTS, *RUNS)
+FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *COSTS, *OUTPUTS, *RUNS, *MIDDLEWARE)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import UNSET
 
+from flyball.core.around import Around, Sent
 from flyball.core.carried import Carried
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.edits import edits_between
@@ -77,6 +78,7 @@ from flyball.core.snapshot import RunSnapshot
 from flyball.core.spec import LoopSpec, OutputMode, OutputSpec, RepairSpec
 from flyball.core.tools import Safety, ToolChoice, ToolDefinition, ToolKind, ToolSpec
 from flyball.core.usage import RunUsage, Usage
+from flyball.orchestrate import reaching
 from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.candidates import candidates
 from flyball.orchestrate.machine import accepts, apply, fold, inference_owed, owed, start
@@ -415,10 +417,12 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
             skipped = "not now"
         return TurnPrepared(now, effect.turn, known, error if failed else None, edits=edits, skipped=skipped)
     if isinstance(effect, Infer):
+        around = middleware(draw, state) if one_in(draw, 4) else None
         if failed:
             partial = said(draw, state.spec) if draw(_either) else None
-            return ModelFailed(now, effect.turn, error, partial, purpose=effect.purpose)
-        return ModelAnswered(now, effect.turn, said(draw, state.spec), purpose=effect.purpose)
+            return ModelFailed(now, effect.turn, error, partial, purpose=effect.purpose, around=around)
+        answer = said(draw, state.spec)
+        return ModelAnswered(now, effect.turn, answer, purpose=effect.purpose, around=around)
     if isinstance(effect, Review):
         if failed:
             return AnswerReviewed(now, effect.turn, error=error)
@@ -450,6 +454,14 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
         return Delivered(now)
     assert isinstance(effect, End)
     return Ended(now, effect.outcome, effect.error)
+
+
+def middleware(draw: st.DrawFn, state: State) -> Around:
+    """What middleware may have done: answered itself, or sent something else, perhaps several times."""
+    before = reaching.base(state)
+    others = [[user("Something else."), *draw(_sent_besides)] for _ in range(draw(_up_to[2]))]
+    sent = [Sent(edits_between(before, messages), by=("other",)) for messages in others]
+    return Around(tuple(sent), "" if sent else "other")
 
 
 def from_outside(draw: st.DrawFn, world: World) -> Event:

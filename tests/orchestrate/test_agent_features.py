@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -20,7 +20,9 @@ from flyball import (
     ModelRepair,
     OutputRepair,
     Reflection,
+    RequestMiddleware,
     ResponseInterceptor,
+    StreamMiddleware,
     TextContains,
     ToolCallFilterResult,
     ToolOutputTruncation,
@@ -98,6 +100,8 @@ ONE_EACH: dict[str, dict[str, Any]] = {
     "message_interceptors": {"features": [MessageInterceptor(nothing)]},
     "response_interceptors": {"features": [ResponseInterceptor(nothing)]},
     "run_conditions": {"features": [TextContains("enough")]},
+    "request_middleware": {"features": [RequestMiddleware(cast("Any", nothing))]},
+    "stream_middleware": {"features": [StreamMiddleware(cast("Any", nothing))]},
     "output_validators": {"validators": [lambda _, output: output]},  # pyright: ignore[reportUnknownLambdaType]
     "output_repairs": {"features": [OutputRepair(nothing)]},
     "model_repairs": {"features": [ModelRepair()]},
@@ -129,7 +133,14 @@ def test_every_kind_of_feature_is_counted() -> None:
     assert list(COUNTS) == [field.name for field in msgspec.structs.fields(AgentFeatures)]
     for place in Stages.__struct_fields__:
         one = place.removesuffix("s")
-        names = {place, f"run_{place}", f"has_{one}", f"has_cost_{one}", f"has_{one}_context"}
+        names = {
+            place,
+            f"run_{place}",
+            f"request_{place}",
+            f"has_{one}",
+            f"has_cost_{one}",
+            f"has_{one}_context",
+        }
         assert names & set(COUNTS), f"features at {place} are counted nowhere: add them to AgentFeatures"
 
 

@@ -28,6 +28,7 @@ from flyball.core.messages import (
 )
 from flyball.core.usage import RunUsage, Usage
 from flyball.orchestrate.journal import MemoryJournal
+from flyball.orchestrate.projections import InferenceStartEvent, timeline
 from flyball.testing.split import SplitDriver
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import NeverAsked, Script
@@ -259,6 +260,17 @@ async def test_a_prompt_function_sees_the_prompt_and_the_history(run: Runner) ->
 
 
 # Settings and models
+
+
+async def test_how_much_a_model_may_think_reaches_it_and_takes_the_temperature_away(run: Runner) -> None:
+    script = Script("hi")
+    agent = Agent(script, settings=ModelSettings(temperature=0.5, reasoning_effort="high"))
+    result = await run(agent, "hi", settings=ModelSettings(thinking_budget=2000))
+    sent = script.last.settings
+    assert (sent.thinking_budget, sent.reasoning_effort) == (2000, "high")
+    assert sent.effective_temperature is None
+    (started,) = [told for told in timeline(await result.events()) if isinstance(told, InferenceStartEvent)]
+    assert started.temperature is None
 
 
 async def test_settings_of_the_run_lie_over_the_agents(run: Runner) -> None:

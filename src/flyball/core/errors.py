@@ -8,6 +8,7 @@
     │   │   └── ModelDownloadFailed         INFERENCE_MODEL_DOWNLOAD_FAILED
     │   │       └── ModelHashMismatch           INFERENCE_MODEL_HASH_MISMATCH
     │   ├── ContextExceeded             INFERENCE_CONTEXT_EXCEEDED
+    │   ├── MiddlewareFailed            INFERENCE_MIDDLEWARE_FAILED
     │   └── UnexpectedModelBehavior     INFERENCE_MALFORMED_RESPONSE
     │       ├── ContentFilterError
     │       └── IncompleteToolCall
@@ -258,6 +259,13 @@ class ContextExceeded(InferenceFailure):
     """The input is larger than the context window: shorten the history or the context."""
 
     code = "INFERENCE_CONTEXT_EXCEEDED"
+    retryable = False
+
+
+class MiddlewareFailed(InferenceFailure):
+    """A middleware around the model call failed, or gave what is none: details `middleware`."""
+
+    code = "INFERENCE_MIDDLEWARE_FAILED"
     retryable = False
 
 

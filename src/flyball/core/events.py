@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
+from flyball.core.around import Around
 from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
@@ -128,6 +129,7 @@ class ModelAnswered(_Event, frozen=True, tag="model_answered"):
     """The model's finished message. `notes` say what was made sound in it (such as doubled call ids).
 
     Only what was said for the purpose of a turn joins the history.
+    `around` says what middleware did, if it did anything to the request.
     """
 
     turn: int
@@ -136,16 +138,18 @@ class ModelAnswered(_Event, frozen=True, tag="model_answered"):
     request_id: str | None = None
     notes: tuple[str, ...] = ()
     purpose: Purpose = "turn"
+    around: Around | None = None
 
 
 class ModelFailed(_Event, frozen=True, tag="model_failed"):
-    """The model call failed, with whatever had come by then."""
+    """The model call failed, with whatever had come by then. `around`: as in ModelAnswered."""
 
     turn: int
     error: SystemError
     partial: Message | None = None
     duration: float = 0.0
     purpose: Purpose = "turn"
+    around: Around | None = None
 
 
 class AnswerReviewed(_Event, frozen=True, tag="answer_reviewed"):

@@ -22,13 +22,11 @@ from msgspec import Struct
 
 from flyball.core.clock import Clock, Timer
 from flyball.core.errors import UserError
-from flyball.core.messages import Message
 from flyball.inference.engine import Engine
-from flyball.inference.profile import Profile, profile_for
 from flyball.inference.registry import DEFAULT, Registry, resolve_engine
-from flyball.inference.rendered import Prompt, Renders
-from flyball.inference.request import ModelInfo, Request, Result
+from flyball.inference.request import Request, Result
 from flyball.inference.stream import StreamEvent, close_stream
+from flyball.inference.wrapper import WrapperEngine
 
 WINDOW = 60.0
 """Seconds of the window that `requests_per_minute` counts in."""
@@ -169,17 +167,12 @@ class _Monotonic:
         return asyncio.get_running_loop().call_later(max(0.0, when - time.monotonic()), callback)
 
 
-class LimitedEngine:
+class LimitedEngine(WrapperEngine):
     """An engine behind a gate. All else is the engine's own: what it answers, what it can, how it fails."""
 
     def __init__(self, engine: Engine, gate: Gate) -> None:
-        self.engine = engine
+        super().__init__(engine)
         self.gate = gate
-
-    @property
-    def profile(self) -> Profile:
-        """What the model can do."""
-        return profile_for(self.engine)
 
     async def infer(self, request: Request) -> Result:
         """See `Engine.infer`; it waits for its turn first."""
@@ -195,25 +188,6 @@ class LimitedEngine:
                     yield piece
             finally:
                 await close_stream(pieces)
-
-    def model_info(self) -> ModelInfo:
-        """Which model answers."""
-        return self.engine.model_info()
-
-    async def aclose(self) -> None:
-        """Let go of what the engine holds."""
-        close = getattr(self.engine, "aclose", None)
-        if close is not None:
-            await close()
-
-
-class _LimitedRenderer(LimitedEngine):
-    """The same for an engine that can say how it put a request to its model."""
-
-    def rendered(self, request: Request, answer: Message | None) -> tuple[Prompt, ...]:
-        """See `Renders.rendered`."""
-        assert isinstance(self.engine, Renders)
-        return self.engine.rendered(request, answer)
 
 
 def limited(
@@ -243,4 +217,4 @@ def limited(
 
 def behind(gate: Gate, engine: Engine) -> LimitedEngine:
     """An engine behind a gate that others may stand behind too."""
-    return (_LimitedRenderer if isinstance(engine, Renders) else LimitedEngine)(engine, gate)
+    return LimitedEngine(engine, gate)

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from flyball.core.around import Around
 from flyball.core.messages import FinishReason, Message, ToolCall
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice, ToolDefinition
@@ -42,10 +43,14 @@ class Request(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
 
 
 class Result(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
-    """A model's answer: the message, which carries its usage, its model's name and why it stopped."""
+    """A model's answer: the message, which carries its usage, its model's name and why it stopped.
+
+    `around` is what middleware did on the way; the engine that runs it says so.
+    """
 
     message: Message
     request_id: str | None = None
+    around: Around | None = None
 
     @property
     def content(self) -> str:

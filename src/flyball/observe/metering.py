@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator
 
-from flyball.core.messages import Message
 from flyball.core.usage import CallUsage, Usage
 from flyball.inference.engine import Engine
-from flyball.inference.profile import Profile, profile_for
-from flyball.inference.rendered import Prompt, Renders
-from flyball.inference.request import ModelInfo, Request, Result
+from flyball.inference.request import Request, Result
 from flyball.inference.stream import Finish, StreamEvent, close_stream
+from flyball.inference.wrapper import WrapperEngine
 from flyball.observe.cost import CostTracker
 
 
-class MeteredEngine:
+class MeteredEngine(WrapperEngine):
     """An engine, and who hears of its calls. One that fails, or is left before its end, tells no usage.
 
     `asked` and `provider` are the model as loops record it: so a call is priced here as it is from a journal.
@@ -24,15 +22,10 @@ class MeteredEngine:
     def __init__(
         self, engine: Engine, trackers: tuple[CostTracker, ...], asked: str, provider: str = ""
     ) -> None:
-        self.engine = engine
+        super().__init__(engine)
         self.trackers = trackers
         self.asked = asked
         self.provider = provider
-
-    @property
-    def profile(self) -> Profile:
-        """What the model can do."""
-        return profile_for(self.engine)
 
     async def infer(self, request: Request) -> Result:
         """See `Engine.infer`."""
@@ -52,29 +45,10 @@ class MeteredEngine:
         finally:
             await close_stream(pieces)
 
-    def model_info(self) -> ModelInfo:
-        """Which model answers."""
-        return self.engine.model_info()
-
-    async def aclose(self) -> None:
-        """Let go of what the engine holds."""
-        close = getattr(self.engine, "aclose", None)
-        if close is not None:
-            await close()
-
     def _heard(self, model: str | None, usage: Usage | None) -> None:
         call = CallUsage(time.time(), model, usage, self.asked, self.provider)
         for tracker in self.trackers:
             tracker.note(call)
-
-
-class _MeteredRenderer(MeteredEngine):
-    """The same for an engine that can say how it put a request to its model."""
-
-    def rendered(self, request: Request, answer: Message | None) -> tuple[Prompt, ...]:
-        """See `Renders.rendered`."""
-        assert isinstance(self.engine, Renders)
-        return self.engine.rendered(request, answer)
 
 
 def metered(engine: Engine, trackers: tuple[CostTracker, ...], asked: str, provider: str = "") -> Engine:
@@ -82,8 +56,7 @@ def metered(engine: Engine, trackers: tuple[CostTracker, ...], asked: str, provi
     engine = unmetered(engine)
     if not trackers:
         return engine
-    kind = _MeteredRenderer if isinstance(engine, Renders) else MeteredEngine
-    return kind(engine, trackers, asked, provider)
+    return MeteredEngine(engine, trackers, asked, provider)
 
 
 def unmetered(engine: Engine) -> Engine:

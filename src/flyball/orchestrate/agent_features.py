@@ -46,6 +46,10 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
     message_interceptors: int = 0
     response_interceptors: int = 0
     run_conditions: int = 0
+    request_middleware: int = 0
+    """Middleware around calls whose answers are wanted whole."""
+    stream_middleware: int = 0
+    """The same in pieces. One that has both sides is counted twice."""
     output_validators: int = 0
     output_repairs: int = 0
     """Functions that put an answer right."""
@@ -96,6 +100,8 @@ COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
     "message_interceptors": lambda _, stages: len(stages.message_interceptors),
     "response_interceptors": lambda _, stages: len(stages.response_interceptors),
     "run_conditions": lambda _, stages: len(stages.conditions),
+    "request_middleware": lambda _, stages: len(stages.request_middleware),
+    "stream_middleware": lambda _, stages: len(stages.stream_middleware),
     "output_validators": lambda config, _: len(config.validators),
     "output_repairs": lambda _, stages: len(stages.output_repairs),
     "model_repairs": lambda _, stages: len(stages.model_repairs),

@@ -15,6 +15,7 @@ from flyball.inference.engine import Engine
 from flyball.orchestrate.features import NO_STAGES, Stages
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.requests import RequestParts, request_parts
+from flyball.orchestrate.wrapping import wrapped
 from flyball.tool.protocol import Tool
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Bindings:
         "engine",
         "engines",
         "filters",
+        "model",
         "output",
         "parts",
         "prompt_functions",
@@ -80,7 +82,10 @@ class Bindings:
         engines: Mapping[Purpose, Engine] = _NO_ENGINES,
     ) -> None:
         self.spec = spec
-        self.engine = engine
+        self.model = engine
+        """The engine of the model itself."""
+        self.engine = wrapped(engine, stages, *spec.served_by("turn"))
+        """What is asked: the model, with what stands around it."""
         self.engines = engines
         """The engines of model calls that are made for something else than a turn."""
         self.tools = tools
@@ -111,7 +116,10 @@ class Bindings:
 
     def engine_for(self, purpose: Purpose) -> Engine:
         """The engine that serves a purpose: the agent's own, unless there is another for it."""
-        return self.engines.get(purpose, self.engine)
+        engine = self.engines.get(purpose)
+        if engine is None:
+            return self.engine
+        return wrapped(engine, self.stages, *self.spec.served_by(purpose))
 
     def parts_for(self, spec: LoopSpec) -> RequestParts:
         """What all requests under a spec share; the recorded spec of a resumed loop may be another."""

@@ -25,7 +25,7 @@ from flyball.orchestrate.bindings import (
     ToolFilter,
     Validator,
 )
-from flyball.orchestrate.features import Stages, as_features, stages_of
+from flyball.orchestrate.features import as_features, stages_of
 from flyball.orchestrate.holding import check_can_hold
 from flyball.orchestrate.output import prompted_instructions
 from flyball.orchestrate.outputs import as_output, reader_for, spec_of
@@ -126,7 +126,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         ConfigurationFailure: the model, a tool or the output type cannot be used.
         GrammarUnsupported: the model's engine cannot hold it to the output's schema.
     """
-    engine = _own_engine(like[1]) if like is not None and config.model is like[0].model else None
+    engine = like[1].model if like is not None and config.model is like[0].model else None
     if engine is None:
         engine = resolve_engine(config.model)
     brought = brought_by(config.tools)
@@ -194,7 +194,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     check_choice(spec.tool_choice, [*tools, *[definition.name for definition in output.tools]])
     return Bindings(
         spec,
-        _heard_of(engine, stages, *spec.served_by("turn")),
+        engine,
         tools,
         reader,
         prompt_functions=functions,
@@ -205,26 +205,8 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         deps=deps,
         editor=None if config.editor is None else config.editor.bindings,
         stages=stages,
-        engines={name: _heard_of(one, stages, *spec.served_by(name)) for name, one in engines.items()},
+        engines=engines,
     )
-
-
-def _heard_of(engine: Engine, stages: Stages, model: str, provider: str) -> Engine:
-    """An engine of whose calls the agent's trackers hear, if it has any."""
-    if not stages.trackers:
-        return engine
-    from flyball.observe.metering import metered
-
-    return metered(engine, stages.trackers, model, provider)
-
-
-def _own_engine(bindings: Bindings) -> Engine:
-    """An agent's engine, as it is without its trackers."""
-    if not bindings.stages.trackers:
-        return bindings.engine
-    from flyball.observe.metering import unmetered
-
-    return unmetered(bindings.engine)
 
 
 def _with_editor(config: AgentConfig) -> AgentConfig:

@@ -286,7 +286,7 @@ class Drive(Ledger):
                         if take(self.state, event):
                             self.pending.append(event)
                         else:
-                            self.take(event)  # it may fit with other call ids
+                            self.take(event)  # it may fit with other call ids, or as it is recorded
                 if not to_end and self.state.at != "end":
                     return
         finally:

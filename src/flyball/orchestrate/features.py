@@ -12,6 +12,7 @@ from flyball.core.errors import UserError
 from flyball.core.feature import Feature
 
 if TYPE_CHECKING:
+    from flyball.inference.middleware.kinds import Middleware
     from flyball.observe.cost import CostTracker
     from flyball.tool.ambient import AmbientContext
     from flyball.tool.preparing import ToolsPrepare
@@ -42,11 +43,22 @@ class Stages(Struct, frozen=True):
     result_validators: tuple[ToolResultValidator, ...] = ()
     truncations: tuple[ToolOutputTruncation, ...] = ()
     default_timeouts: tuple[DefaultToolTimeout, ...] = ()
+    middleware: tuple[Middleware, ...] = ()
 
     @property
     def tracker(self) -> CostTracker | None:
         """Who says what a run cost: the first of them."""
         return self.trackers[0] if self.trackers else None
+
+    @property
+    def request_middleware(self) -> tuple[Middleware, ...]:
+        """Those around calls whose answers are wanted whole."""
+        return tuple([one for one in self.middleware if one.has_request])
+
+    @property
+    def stream_middleware(self) -> tuple[Middleware, ...]:
+        """Those around calls whose answers are wanted in pieces."""
+        return tuple([one for one in self.middleware if one.has_stream])
 
     @property
     def admits(self) -> bool:
@@ -73,6 +85,7 @@ class Stages(Struct, frozen=True):
 @cache
 def _kinds() -> dict[str, type[Feature]]:
     """The kind of feature that has its say at each place. Only who has features needs them."""
+    from flyball.inference.middleware.kinds import Middleware
     from flyball.observe.cost import CostTracker
     from flyball.tool.ambient import AmbientContext
     from flyball.tool.preparing import ToolsPrepare
@@ -100,10 +113,11 @@ def _kinds() -> dict[str, type[Feature]]:
         "result_validators": ToolResultValidator,
         "truncations": ToolOutputTruncation,
         "default_timeouts": DefaultToolTimeout,
+        "middleware": Middleware,
     }
 
 
-_WITHOUT_A_SAY: frozenset[str] = frozenset({"ambient", "trackers", "default_timeouts"})
+_WITHOUT_A_SAY: frozenset[str] = frozenset({"ambient", "trackers", "default_timeouts", "middleware"})
 """Places whose features decide nothing about the loop: a loop goes on as well without them."""
 
 NO_STAGES = Stages()

@@ -19,6 +19,7 @@ from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.children import reaching
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import fold, take
+from flyball.orchestrate.reaching import as_recorded
 from flyball.orchestrate.state import State
 
 
@@ -39,9 +40,12 @@ class Ledger:
         self.pending: list[Event] = []
 
     def take(self, event: Event) -> bool:
-        """Fold an event, if it fits here, perhaps with other call ids; `flush` makes it durable."""
+        """Fold an event, if it fits here, perhaps with other call ids; `flush` makes it durable.
+
+        What came of a model call is brought into the form in which it is recorded.
+        """
         if not take(self.state, event):
-            event = told_apart(event, self.state.ids)
+            event = told_apart(as_recorded(event, self.state), self.state.ids)
             if not take(self.state, event):
                 return False
         self.pending.append(event)

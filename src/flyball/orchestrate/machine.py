@@ -98,6 +98,7 @@ from flyball.core.signals import SignalType
 from flyball.core.tools import Safety
 from flyball.orchestrate import course, turn
 from flyball.orchestrate.course import OVER
+from flyball.orchestrate.reaching import can_be
 from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import State
 
@@ -293,11 +294,13 @@ def _accepts_start(state: State, event: ToolStarted) -> bool:
 def _accepts_answer(state: State, event: ModelAnswered) -> bool:
     if _PURPOSES.get(state.at) != event.purpose or event.turn != state.turn:
         return False
-    return _can_be_answer(state, event.message)
+    return _can_be_answer(state, event.message) and (event.around is None or can_be(state, event.around))
 
 
 def _accepts_failure(state: State, event: ModelFailed) -> bool:
-    return _PURPOSES.get(state.at) == event.purpose and event.turn == state.turn
+    if _PURPOSES.get(state.at) != event.purpose or event.turn != state.turn:
+        return False
+    return event.around is None or can_be(state, event.around)
 
 
 _PURPOSES = {"infer": "turn", "repair": "repair"}

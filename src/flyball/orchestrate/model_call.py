@@ -30,7 +30,9 @@ async def infer_in_pieces(
             async for event in source:
                 joined.feed(event)
                 yield event
-            ended: ModelAnswered | ModelFailed = model_answered(joined.result(), turn, began, now())
+            ended: ModelAnswered | ModelFailed = model_answered(
+                joined.result(), turn, began, now(), source=source
+            )
         except asyncio.CancelledError as error:
             if is_cancelled():
                 raise

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from flyball.core.around import noted
 from flyball.core.context import RunContext, RunFacts
 from flyball.core.detach import DetachSource
 from flyball.core.effects import Admit, Deliver, Effect, End, Judge, Prepare, Review, Settle
@@ -75,15 +76,23 @@ async def infer(
             raise
         return model_failed(error, turn, began, now(), purpose=purpose)
     ended = now()
-    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes, purpose)
+    return ModelAnswered(
+        ended, turn, message, ended - began, result.request_id, notes, purpose, result.around
+    )
 
 
-def model_answered(
-    result: Result, turn: int, began: float, ended: float, purpose: Purpose = "turn"
+def model_answered(  # noqa: PLR0917 - on the hot path, positional is cheaper
+    result: Result,
+    turn: int,
+    began: float,
+    ended: float,
+    purpose: Purpose = "turn",
+    source: object = None,
 ) -> ModelAnswered:
-    """The event of an answer, made sound."""
+    """The event of an answer, made sound; `source` is the stream that it came from."""
     message, notes = sound(result.message)
-    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes, purpose)
+    around = noted(source)
+    return ModelAnswered(ended, turn, message, ended - began, result.request_id, notes, purpose, around)
 
 
 def model_failed(  # noqa: PLR0917 - on the hot path, positional is cheaper
@@ -103,7 +112,7 @@ def model_failed(  # noqa: PLR0917 - on the hot path, positional is cheaper
     if partial is not None:
         with suppress(Exception):  # anybody's code has made it: what cannot be recorded is left out
             said = sound(partial)[0]
-    return ModelFailed(ended, turn, failure.record(), said, ended - began, purpose)
+    return ModelFailed(ended, turn, failure.record(), said, ended - began, purpose, noted(error))
 
 
 def _no_result(given: object) -> EngineError:

@@ -109,6 +109,10 @@ class State(Struct):
     sent: list[Message] | None = None
     seen: int = 0
     """How much of the history went into what is sent."""
+    reached: list[Message] | None = None
+    """What reached the model last, where middleware made it something else than what was sent."""
+    reached_from: int = 0
+    """How many messages the loop sent then."""
     reviewing: Message | None = None
     """The answer that is being looked at."""
     stopping: str = ""

@@ -92,7 +92,7 @@ async def stream(
                     task = drive.task
                 drive.task = task
             else:
-                answer = model_answered(assembler.result(), effect.turn, began, now())
+                answer = model_answered(assembler.result(), effect.turn, began, now(), source=source)
                 drive.take(answer)
         except asyncio.CancelledError as error:
             if not drive.is_interruption():

@@ -57,6 +57,7 @@ from flyball.orchestrate.moves import (
     next_turn,
     say,
 )
+from flyball.orchestrate.reaching import reach
 from flyball.orchestrate.sending import send
 from flyball.orchestrate.state import State
 
@@ -83,6 +84,8 @@ def turn_prepared(state: State, event: TurnPrepared) -> None:
 def model_failed(state: State, event: ModelFailed) -> None:
     """The call failed for good: whatever could be tried again was, inside the effect."""
     partial = event.partial
+    if (event.around is not None or state.reached is not None) and event.purpose == "turn":
+        reach(state, event.around)
     state.usage = state.usage.add_request(None if partial is None else partial.usage)
     if partial is not None and partial.usage is not None:
         model, provider = state.spec.served_by(event.purpose)
@@ -96,6 +99,8 @@ def model_failed(state: State, event: ModelFailed) -> None:
 def model_answered(state: State, event: ModelAnswered) -> None:
     """The model has answered: it is looked at first, if somebody wants to, and then taken."""
     message, spec = event.message, state.spec
+    if (event.around is not None or state.reached is not None) and event.purpose == "turn":
+        reach(state, event.around)
     state.usage = state.usage.add_request(message.usage)
     if event.purpose == "repair":
         model, provider = spec.served_by("repair")

@@ -37,6 +37,7 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import accepts, asked_to_detach, fold, owed
 from flyball.orchestrate.model_call import infer_in_pieces
 from flyball.orchestrate.moves import interrupted
+from flyball.orchestrate.reaching import as_recorded
 from flyball.orchestrate.state import State
 from flyball.testing.broker import Broker, Crash, Message
 from flyball.tool.detach import Detaches
@@ -223,7 +224,7 @@ class SplitLoop:
 
     async def _report(self, report: Report) -> None:
         state, length = await self._load()
-        event = told_apart(report.event, state.ids)
+        event = told_apart(as_recorded(report.event, state), state.ids)
         if accepts(state, event):
             await self._append(event, length)
             self._broker.maybe_crash()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from flyball import Agent
+from flyball import Agent, MaxTokens, Timing
 from flyball.adapters.cli.endpoints import read_limit, within_limits
 from flyball.core.errors import UserError
 from flyball.core.messages import user
@@ -104,3 +104,14 @@ def test_what_cannot_be_is_one_line(flyball: Flyball, command: str, said: list[s
     answer = flyball(command, AGENTS, *[word for one in said for word in ("--endpoint", one)])
     assert answer.code == 2
     assert line in answer.err
+
+
+async def test_middleware_stays_around_a_model_that_is_limited() -> None:
+    model = ScriptedEngine("hi", name="clerk")
+    seen: list[float] = []
+    agent = Agent(model, features=[Timing(seen.append), MaxTokens(5)])
+    (limited,) = within_limits([agent], ["clerk=concurrent:1"])
+    assert (await limited.run("go")).output == "hi"
+    assert len(seen) == 1, "it is there once, and not around itself"
+    assert isinstance(limited.bindings().model, LimitedEngine)
+    assert [call.settings.max_tokens for call in model.calls] == [5]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -11,10 +12,15 @@ from pydantic import BaseModel
 
 from flyball import (
     Agent,
+    ChangeRequest,
     Limits,
+    MaxTokens,
     MemoryJournal,
     ModelRepair,
     ModelRetry,
+    Request,
+    RequestMiddleware,
+    Result,
     RunContext,
     ToolCallFilterResult,
     ToolCallRejection,
@@ -23,11 +29,12 @@ from flyball import (
 from flyball.adapters.cli.explaining import Explanation, explain
 from flyball.adapters.cli.page import print_explanation
 from flyball.adapters.cli.rendering import with_prompts
-from flyball.core.errors import EngineError, FlyballError
+from flyball.core.errors import EngineError, FlyballError, MiddlewareFailed
 from flyball.core.events import Delivered, Event
 from flyball.core.messages import Document, Image, Message, Role, Text, Thinking, assistant, user
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call
+from flyball.inference.middleware.kinds import CallNext
 from flyball.inference.scripted import ScriptedEngine
 from flyball.orchestrate.recorded import send_signal
 from tests.adapters.cli.conftest import TOOLBOX, Flyball
@@ -405,3 +412,73 @@ def test_a_line_that_never_ends_is_folded(flyball: Flyball) -> None:
     )
     assert said.count("first xxx") == said.count("xxx last") == 2
     assert flyball("why", "--full").out.count("x" * 100_000) == 2
+
+
+# Middleware
+
+
+@ChangeRequest
+def hushed(request: Request) -> Request:
+    messages = [
+        replace(message, parts=(Text("Hush."),)) if message.role is Role.USER else message
+        for message in request.messages
+    ]
+    return replace(request, messages=tuple(messages))
+
+
+async def test_what_middleware_sent_is_what_was_sent() -> None:
+    engine = ScriptedEngine(tool_call("weather", {"city": "Rome"}), "Rain.")
+    told = await explained(engine, tools=[weather], features=[MaxTokens(7), hushed])
+    assert [turn.sent.messages[0].text for turn in told.turns] == ["Hush.", "Hush."]
+    for turn in told.turns:
+        assert "max_tokens, hushed changed what was sent: messages, settings" in turn.decided
+        assert turn.called
+        assert not turn.earlier
+
+
+async def test_several_calls_are_all_told(capsys: pytest.CaptureFixture[str]) -> None:
+    @RequestMiddleware
+    async def twice(request: Request, call_next: CallNext) -> Result:
+        await call_next(request)
+        await call_next(request)
+        return await call_next(hushed_as(request))
+
+    def hushed_as(request: Request) -> Request:
+        return replace(request, messages=(user("Hush."),))
+
+    engine, journal = ScriptedEngine("one", "two", "three"), MemoryJournal()
+    await Agent(engine, features=[twice]).run("Rome?", journal=journal, loop_id="loop")
+    (turn,) = explain(await journal.read("loop")).turns
+    assert [*turn.earlier, turn.sent] == engine.calls[1:]
+    assert turn.decided[:2] == (
+        "twice changed what was sent: messages",
+        "middleware called the model 3 times",
+    )
+    print_explanation(explain(await journal.read("loop")), full=True)
+    shown = capsys.readouterr().out
+    assert shown.index("sent before") < shown.index("Rome?") < shown.index("Hush.")
+
+
+@pytest.mark.parametrize("failing", [False, True], ids=["answers", "fails"])
+async def test_a_model_that_was_not_called_is_told(
+    capsys: pytest.CaptureFixture[str], *, failing: bool
+) -> None:
+    @RequestMiddleware
+    async def instead(request: Request, call_next: CallNext) -> Result:
+        if failing:
+            raise ValueError("no")
+        return Result(assistant("Mine."))
+
+    journal = MemoryJournal()
+    agent = Agent(ScriptedEngine(), features=[MaxTokens(5), instead])
+    with pytest.raises(MiddlewareFailed) if failing else nullcontext():
+        await agent.run("Rome?", journal=journal, loop_id="loop")
+    told = await with_prompts(replace(explain(await journal.read("loop")), model="local"))
+    (turn,) = told.turns
+    assert not turn.called
+    assert not turn.prompts, "it was given nothing"
+    assert turn.sent.messages == (user("Rome?"),)
+    did = "failed" if failing else "answered"
+    assert turn.decided[0] == f"the middleware instead {did}: the model was not called"
+    print_explanation(told)
+    assert "not sent" in capsys.readouterr().out

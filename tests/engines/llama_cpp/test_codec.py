@@ -74,6 +74,14 @@ def test_settings_are_put_in_llama_cpps_words() -> None:
     assert made["stream"] is True
 
 
+def test_a_thinking_budget_takes_the_temperature_away() -> None:
+    def temperature(**settings: Any) -> Any:
+        return body(Request((user("Hello"),), settings=ModelSettings(**settings)))["temperature"]
+
+    assert temperature(temperature=0.9) == 0.9
+    assert temperature(temperature=0.9, thinking_budget=1000) == temperature()
+
+
 def test_a_grammar_goes_before_a_schema() -> None:
     output = OutputObject({"type": "boolean"})
     assert body(Request((user("Hello"),), output=output, grammar='root ::= "x"'))["grammar"] == 'root ::= "x"'

@@ -12,6 +12,7 @@
     origin standing naming             what a run was begun with, how it stands, its id
     timeline explaining rendering page a run's course, drawn; its turns, explained; what engines made; printed
     costing                            what a run cost
+    middleware                         what middleware did around a model call, in words
 
 Rules:
 - stdout is for the answer (with `--json` one document and nothing else), stderr for whatever is about it;

@@ -7,7 +7,6 @@ from typing import Any
 
 from flyball.core.errors import UserError
 from flyball.inference.limiting import Gate, Limit, behind
-from flyball.observe.metering import unmetered
 from flyball.orchestrate.agent import Agent
 
 _FORM = "write it like --endpoint openai:gpt-5=rpm:60,concurrent:4"
@@ -40,9 +39,7 @@ def within_limits(agents: Sequence[Agent[Any, Any]], said: Iterable[str]) -> lis
 
 def _limited(agent: Agent[Any, Any], names: Sequence[str], gates: dict[str, Gate]) -> Agent[Any, Any]:
     gate = next((gates[name] for name in names if name in gates), None)
-    if gate is None:
-        return agent
-    return agent.clone(model=behind(gate, unmetered(agent.bindings().engine)))
+    return agent if gate is None else agent.clone(model=behind(gate, agent.bindings().model))
 
 
 def names_of(agent: Agent[Any, Any]) -> list[str]:

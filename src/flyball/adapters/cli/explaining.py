@@ -1,7 +1,8 @@
 """A run explained: each turn's whole request, what came back, what decided, and what may be done next.
 
 Pure: made from the events alone, each time anew. The request is the very one that the engine was handed: it
-is worked out from the state before the call, in the way in which the driver did.
+is worked out from the state before the call, in the way in which the driver did, with what is recorded of
+what middleware made of it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from flyball.adapters.cli.checked import checked
+from flyball.adapters.cli.middleware import told
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.origin import origin_of
 from flyball.adapters.cli.screen import one_line
-from flyball.core.effects import Infer
+from flyball.core.around import Around
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import (
     Admitted,
@@ -42,10 +44,11 @@ from flyball.core.messages import Message, Retry
 from flyball.inference.rendered import Prompt
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.lifecycle import phase_of, stage_of
-from flyball.orchestrate.machine import effect_id, fold
+from flyball.orchestrate.machine import effect_id, fold, inference_owed
 from flyball.orchestrate.projections import ToolCallRecord, tool_calls_made
 from flyball.orchestrate.replay import steps
-from flyball.orchestrate.requests import request_of, request_parts
+from flyball.orchestrate.requests import request_parts
+from flyball.orchestrate.sent import Asking
 from flyball.orchestrate.state import State
 from flyball.orchestrate.turn import waits_for_results
 from flyball.orchestrate.waiting import deferred_requests
@@ -55,6 +58,9 @@ _REFUSED = "the check refused the answer"
 
 class Turn(Struct, frozen=True):
     """One model call. `sent` is the request; without `answer` and `error` nothing was recorded of its end.
+
+    Where middleware called the model several times, `earlier` are the requests before the last; where it did
+    not call it at all, `called` is false and `sent` is what would have been sent without it.
 
     `prompts` is what the engine made of the request, where it puts that into words of its own (see
     `rendering`); `note` says why that cannot be told.
@@ -71,6 +77,8 @@ class Turn(Struct, frozen=True):
     decided: tuple[str, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     note: str = ""
+    earlier: tuple[Request, ...] = ()
+    called: bool = True
 
 
 class Next(Struct, frozen=True):
@@ -103,7 +111,8 @@ class _Open(Struct):
 
     number: int
     attempt: int
-    sent: Request
+    asking: Asking
+    around: Around | None = None
     answer: Message | None = None
     taken: Message | None = None
     """What an interceptor put in the answer's place."""
@@ -140,16 +149,19 @@ def explain(events: Sequence[Event]) -> Explanation:
 def _closed(turn: _Open, made: Sequence[ToolCallRecord]) -> Turn:
     taken = turn.taken or turn.answer
     ids = {call.id for call in taken.tool_calls} if taken is not None else set[str]()
+    *earlier, sent = turn.asking.sent(turn.around) or (turn.asking.request,)
     return Turn(
         turn.number,
         turn.attempt,
-        turn.sent,
+        sent,
         turn.answer,
         turn.error,
         turn.partial,
         turn.duration,
         tuple([record for record in made if record.call_id in ids]),
         tuple(turn.decided),
+        earlier=tuple(earlier),
+        called=turn.around is None or bool(turn.around.sent),
     )
 
 
@@ -163,8 +175,10 @@ def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
             pass  # it is told among what was decided
         elif current is not None and isinstance(event, ModelAnswered):
             current.answer, current.duration = event.message, event.duration
+            _note_what_middleware_did(current, event)
         elif current is not None and isinstance(event, ModelFailed):
             current.error, current.partial, current.duration = event.error, event.partial, event.duration
+            _note_what_middleware_did(current, event)
         elif current is not None and isinstance(event, AnswerReviewed):
             current.taken = event.message
         answer = None if current is None else current.taken or current.answer
@@ -173,17 +187,27 @@ def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
         if state.at == "infer" and identifier != open_id:
             open_id = identifier
             _note_what_was_asked_again(current, state)
-            request = request_of(state, Infer(identifier, state.turn), request_parts(state.spec))
-            turns.append(_Open(state.turn, state.attempt, request))
+            turns.append(_Open(state.turn, state.attempt, _asking(state)))
         elif state.at == "infer" and turns:
             # Feedback may have been added while the loop was paused: the request is what was sent last.
-            turns[-1].sent = request_of(state, Infer(identifier, state.turn), request_parts(state.spec))
+            turns[-1].asking = _asking(state)
     return turns, before
+
+
+def _asking(state: State) -> Asking:
+    effect = inference_owed(state)
+    assert effect is not None
+    return Asking.of(state, effect, request_parts(state.spec))
+
+
+def _note_what_middleware_did(turn: _Open, event: ModelAnswered | ModelFailed) -> None:
+    turn.around = event.around
+    turn.decided += told(turn.asking, event.around, failed=isinstance(event, ModelFailed))
 
 
 def _note_what_was_asked_again(turn: _Open | None, state: State) -> None:
     """What the machine itself refused (an empty answer, text in the place of a call): no event says so."""
-    if turn is None or any(told.startswith(_REFUSED) for told in turn.decided):
+    if turn is None or any(text.startswith(_REFUSED) for text in turn.decided):
         return
     last = state.history[-1] if state.history else None
     for part in () if last is None else last.parts:
@@ -266,7 +290,7 @@ def _settled(event: TurnSettled) -> list[str]:
         return [*repairs, f"the reflection sent the answer back: {event.reflected}"]
     if event.error is not None:
         return [*repairs, f"the check ended the run: {event.error.code}: {event.error.message}"]
-    return [*repairs, *[f"{_REFUSED}: {told}" for told in event.feedback]]
+    return [*repairs, *[f"{_REFUSED}: {text}" for text in event.feedback]]
 
 
 def _judged(verdict: Verdict, name: str, *, careful: bool) -> str:

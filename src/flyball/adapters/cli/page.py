@@ -57,7 +57,11 @@ class _Page:
     def turn(self, turn: Turn, told: Explanation) -> None:
         attempt = f" · attempt {turn.attempt}" if turn.attempt > 1 else ""
         self.heading(f"turn {turn.number}{attempt}")
-        self.line("sent", "bold", f"  to {told.model}, as {turn.sent.id}")
+        if self._full:
+            for request in turn.earlier:
+                self.line("sent before", "bold", f"  to {told.model}, as {request.id}")
+                self.request(request)
+        self.line("sent" if turn.called else "not sent", "bold", f"  to {told.model}, as {turn.sent.id}")
         if any(prompt.exact is False for prompt in turn.prompts):
             self.line("  • flyball's words have changed since: this is how it would be put today", "yellow")
         for prompt in turn.prompts:

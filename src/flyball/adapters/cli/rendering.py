@@ -36,6 +36,8 @@ async def with_prompts(told: Explanation) -> Explanation:
 
 
 def _with_prompts(turn: Turn, engine: Renders) -> Turn:
+    if not turn.called:
+        return turn
     try:
         return replace(turn, prompts=engine.rendered(turn.sent, turn.answer))
     except FlyballError as error:

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from flyball.core.around import Around, Sent
 from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
@@ -78,13 +79,14 @@ def _masked(event: Event) -> Event:
     if isinstance(event, Admitted):
         return replace(event, prompt=_said(event.prompt))
     if isinstance(event, ModelAnswered):
-        return replace(event, message=_message(event.message), duration=0.0, request_id=None)
+        around = _around(event.around)
+        return replace(event, message=_message(event.message), duration=0.0, request_id=None, around=around)
     if isinstance(event, AnswerReviewed):
         return replace(event, message=_said(event.message))
     if isinstance(event, TurnPrepared):
         return replace(event, edits=tuple([_edit(edit) for edit in event.edits]))
     if isinstance(event, ModelFailed):
-        return replace(event, partial=_said(event.partial), duration=0.0)
+        return replace(event, partial=_said(event.partial), duration=0.0, around=_around(event.around))
     if isinstance(event, ToolReturned):
         return replace(event, result=_part(event.result), duration=0.0)
     if isinstance(event, ChildStarted):
@@ -99,6 +101,19 @@ def _carried(carried: Carried | None) -> Carried | None:
         return None
     usage = replace(carried.usage, tokens_per_second=0.0)
     return replace(carried, run_id="", parent_run_id="", usage=usage)
+
+
+def _around(around: Around | None) -> Around | None:
+    if around is None:
+        return None
+    return replace(around, sent=tuple([_sent(one) for one in around.sent]))
+
+
+def _sent(sent: Sent) -> Sent:
+    rest = sent.rest
+    if rest is not None and "id" in rest:
+        rest = rest | {"id": ""}
+    return replace(sent, edits=tuple([_edit(edit) for edit in sent.edits]), rest=rest)
 
 
 def _edit(edit: Edit) -> Edit:

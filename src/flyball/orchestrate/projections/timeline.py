@@ -24,7 +24,8 @@ from flyball.orchestrate.lifecycle import Phase
 from flyball.orchestrate.lifecycle.execution import course
 from flyball.orchestrate.machine import inference_owed
 from flyball.orchestrate.projections.tool_calls import arguments_of, calls_to_run, code_of
-from flyball.orchestrate.requests import request_of, request_parts
+from flyball.orchestrate.requests import request_parts
+from flyball.orchestrate.sent import Asking
 
 
 class _TimelineEvent(Struct, frozen=True, kw_only=True, tag_field="event"):
@@ -103,7 +104,7 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
     calls: tuple[ToolCall, ...] = ()
     spec = LoopSpec()
     parts = request_parts(spec)
-    request: Request | None = None
+    asking: Asking | None = None
     owed_since = called_at = 0.0
     since: dict[int, float] = {}
     for moves, event, state in course(events):
@@ -112,7 +113,8 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
             calls = calls_to_run(event, calls)
             called_at, since = now, {}
         ids = event_correlation(event, state, tuple([call.id for call in calls]))
-        if isinstance(event, ModelAnswered | ModelFailed) and request is not None:
+        if isinstance(event, ModelAnswered | ModelFailed) and asking is not None:
+            *_, request = asking.sent(event.around) or (asking.request,)
             yield _inference_start(request, ids, max(owed_since, now - event.duration))
             yield _inference_end(event, ids, now)
         elif isinstance(event, ToolReturned):
@@ -139,7 +141,7 @@ def _told(events: Iterable[Event]) -> Iterator[TimelineEvent]:
             if state.spec is not spec:
                 spec = state.spec
                 parts = request_parts(spec)
-            request, owed_since = request_of(state, called, parts), now
+            asking, owed_since = Asking.of(state, called, parts), now
 
 
 def _inference_start(request: Request, ids: Correlation, at: float) -> InferenceStartEvent:

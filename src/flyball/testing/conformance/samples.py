@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flyball.core.around import Around, Sent
 from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
@@ -33,9 +34,10 @@ from flyball.core.events import (
     Verdict,
 )
 from flyball.core.messages import Image, Message, Role, Text, Thinking, ToolCall, ToolResult, assistant, user
+from flyball.core.settings import ModelSettings
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
-from flyball.core.tools import ToolDefinition, ToolSpec
+from flyball.core.tools import ToolChoice, ToolDefinition, ToolSpec
 from flyball.core.usage import RunUsage, Usage
 
 _ODD_TEXT = "Ünïcödé ☃ 漢字 🎛️ 'quoted' \"twice\" \\ \0 \n\t\u2028 </script>"
@@ -94,7 +96,21 @@ def every_event() -> list[Event]:
         TurnPrepared(at=4.7, turn=4, skipped=_ODD_TEXT, passed=("max_turns",)),
         ModelAnswered(at=5.0, turn=1, message=_ANSWER, duration=0.25, request_id="m", notes=("a note",)),
         ModelAnswered(at=5.5, turn=1, message=_ANSWER, purpose="repair"),
+        ModelAnswered(
+            at=5.5,
+            turn=2,
+            message=_ANSWER,
+            around=Around(
+                (
+                    Sent((Edit(0, 1, (user(_ODD_TEXT),)),), ModelSettings(max_tokens=9), by=("cap",)),
+                    Sent(by=(_ODD_TEXT, "twice"), times=2),
+                    Sent(tools=("weather", ToolDefinition("more", _SCHEMA)), tool_choice=None),
+                    Sent(tool_choice=ToolChoice("required"), rest={"grammar": None, "id": _ODD_TEXT}),
+                )
+            ),
+        ),
         ModelFailed(at=6.0, turn=1, error=_ERROR, partial=assistant("so f"), duration=1e-9),
+        ModelFailed(at=6.1, turn=1, error=_ERROR, around=Around(skipped=_ODD_TEXT, fresh=True)),
         AnswerReviewed(at=6.5, turn=1, message=_ANSWER, stop=_ODD_TEXT, notes=("who: why",)),
         AnswerReviewed(at=6.6, turn=1, dropped=_ODD_TEXT),
         CallsJudged(

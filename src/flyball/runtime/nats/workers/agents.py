@@ -10,11 +10,11 @@ from flyball.core.forms.semstreams import AgentRole
 from flyball.core.spec import Purpose
 from flyball.inference.engine import Engine
 from flyball.inference.registry import Registry
-from flyball.observe.metering import metered
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.editing import editor_bindings
 from flyball.orchestrate.task_loops import DEFAULT_MODEL
+from flyball.orchestrate.wrapping import wrapped
 from flyball.tool.protocol import Tool
 
 
@@ -99,7 +99,7 @@ class Agents:
         engine = self._engines.get(model)
         if engine is None:
             engine = self._engines[model] = Registry().resolve(model or None)
-        return engine if bindings is None else metered(engine, bindings.stages.trackers, model)
+        return engine if bindings is None else wrapped(engine, bindings.stages, model)
 
     def tool(self, agent: str, name: str) -> tuple[Tool | None, Any]:
         """A tool of an agent's, with its dependencies; another agent's of this name, where it has none."""
