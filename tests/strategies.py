@@ -230,6 +230,7 @@ carried = st.builds(
     usage=run_usages,
     retries=st.integers(0, 3),
     tool_retries=maybe(st.dictionaries(names, st.integers(0, 3), min_size=1, max_size=2)),
+    tool_state=extras,
 )
 _turn = st.integers(0, 1000)
 _version = st.just(events.VERSION)

@@ -341,6 +341,7 @@ class World:
         )
         check_history(went_on.history, complete=True)
         assert went_on.tool_retries == self.state.tool_retries
+        assert went_on.tool_state == self.left_by(snapshot.run_step)
 
     def check_what_waits(self) -> None:
         """What is deferred is open, is run no more and is waited for; nothing is recorded as its result."""
@@ -365,15 +366,22 @@ class World:
     def check_tool_state(self) -> None:
         """A state is what the last call that changed it has left, and no two calls change one at once."""
         state, tools = self.state, self.state.spec.tools
+        assert state.tool_state == self.left_by(state.turn)
+        running = [state.calls[effect.index].name for effect in owed(state) if isinstance(effect, Execute)]
+        assert len(running) <= 1 or not any(tools[name].alone for name in running)
+
+    def left_by(self, turn: int) -> dict[str, Any] | None:
+        """What the calls up to a turn have left of the states."""
+        tools = self.state.spec.tools
         left: dict[str, Any] = {}
         for event in self.journal:
-            if isinstance(event, ToolReturned) and event.state is not UNSET:
+            if not isinstance(event, ToolReturned) or event.turn > turn:
+                continue
+            if event.state is not UNSET and event.result.status is not ResultKind.DEFERRED:
                 name = tools[event.result.name].state
                 if name is not None:
                     left[name] = event.state
-        assert (state.tool_state or {}) == left
-        running = [state.calls[effect.index].name for effect in owed(state) if isinstance(effect, Execute)]
-        assert len(running) <= 1 or not any(tools[name].alone for name in running)
+        return left or None
 
     def check_the_end(self) -> None:
         """A cancel goes to every child that is recorded, and an answer to the editor."""

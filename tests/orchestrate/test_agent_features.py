@@ -61,21 +61,14 @@ async def see() -> str:
     return "seen"
 
 
-class Counter:
-    """Count."""
+class Remembers:
+    """Nothing."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def export_state(self) -> None: ...
 
-    def export_state(self) -> int:
-        return self.count
+    def restore_state(self, state: None) -> None: ...
 
-    def restore_state(self, state: int) -> None:
-        self.count = state
-
-    async def __call__(self) -> int:
-        self.count += 1
-        return self.count
+    async def __call__(self) -> None: ...
 
 
 def passes(*given: Any) -> ToolCallFilterResult:
@@ -84,16 +77,17 @@ def passes(*given: Any) -> ToolCallFilterResult:
 
 ONE_EACH: dict[str, dict[str, Any]] = {
     "dynamic_instructions": {"instructions": ["Be brief.", lambda _: "Now."]},  # pyright: ignore[reportUnknownLambdaType]
+    "toolsets": {"tools": Toolset("eyes", [see], instructions="Look.").prefixed("my")},
     "tools_with_availability": {"tools": Toolset("eyes", [look])},
+    "tools_with_prepare": {"tools": [tool(name="see", prepare=nothing)(see.__wrapped__)]},
+    "tools_with_validators": {"tools": [tool(name="see", validators=[nothing])(see.__wrapped__)]},
+    "stateful_tools": {"tools": stateful(Remembers)},
+    "has_tools_prepare": {"features": [ToolsPrepare(nothing)]},
+    "result_validators": {"features": [ToolResultValidator(nothing)]},
+    "has_truncation": {"features": [ToolOutputTruncation()]},
+    "has_default_timeout": {"features": [DefaultToolTimeout(3)]},
     "tools_requiring_approval": {"tools": [pay]},
     "has_tool_approval": {"approval": lambda *_: True},  # pyright: ignore[reportUnknownLambdaType]
-    "tools_with_prepare": {"tools": [tool(prepare=nothing)(see.__wrapped__)]},
-    "tools_with_validators": {"tools": [tool(validators=[nothing])(see.__wrapped__)]},
-    "tools_with_state": {"tools": [stateful(Counter)]},
-    "tools_prepares": {"tools": Toolset("eyes", [see], features=[ToolsPrepare(nothing)])},
-    "result_validators": {"features": [ToolResultValidator(nothing)]},
-    "truncations": {"features": [ToolOutputTruncation()]},
-    "default_timeouts": {"features": [DefaultToolTimeout(3)]},
     "tool_filters": {"tool_filters": [passes]},
     "input_guardrails": {"features": [ContentFilter("spam")]},
     "turn_guardrails": {"features": [MaxTurns(3)]},

@@ -19,7 +19,8 @@ from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.commands import execute_command
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.machine import fold, owed
-from flyball.orchestrate.recorded import load
+from flyball.orchestrate.recorded import load, snapshot_at
+from flyball.orchestrate.snapshot import snapshot_of
 from flyball.tool.stateful_tool import Stateful
 from tests.orchestrate.conftest import Runner
 from tests.orchestrate.driven import WAYS, Driven
@@ -314,6 +315,24 @@ async def test_a_batch_counts_for_each_prompt() -> None:
     agent = Agent(Script(ONE, ONE, "2"), tools=[COUNTER])
     results = await agent.run_batch(["a", "b", "c"], tool_state={"counter": 40})
     assert [getattr(result, "tool_state", None) for result in results] == [{"counter": 42}] * 3
+
+
+async def test_a_snapshot_has_the_state_of_the_turns_that_it_holds() -> None:
+    journal = MemoryJournal()
+    agent = Agent(Script(ONE, [ONE, ONE], "3"), tools=[COUNTER])
+    result = await agent.run("go", journal=journal, loop_id="l")
+    assert result.snapshot().tool_state == {"counter": 3}
+    assert (await snapshot_at(journal, "l", 1)).tool_state == {"counter": 1}
+    events = await journal.read("l")
+    # In the middle of the second turn, which will be had again: its first call has returned.
+    middle = snapshot_of(fold(events[:5]), None)
+    assert (middle.run_step, middle.tool_state) == (1, {"counter": 1})
+    went_on = await agent.clone(model=Script(ONE, "ok", first=2)).run("again", snapshot=middle)
+    assert went_on.tool_state == {"counter": 2}
+    other = agent.clone(model=Script(ONE, "ok", first=2))
+    assert (await other.run("again", snapshot=middle, tool_state={"counter": 9})).tool_state == {
+        "counter": 10
+    }
 
 
 # On the way to a worker

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from flyball.core.usage import RunUsage
@@ -12,6 +14,7 @@ class Carried(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
 
     `step` is how many turns the history holds whole: the next one has the number after it. `usage` and the
     retries count on from here, so limits bind across runs. Time does not: it begins anew with each loop.
+    `tool_state` is what stateful tools had come to when those turns were over.
     """
 
     run_id: str = ""
@@ -21,3 +24,4 @@ class Carried(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     usage: RunUsage = RunUsage()
     retries: int = 0
     tool_retries: dict[str, int] | None = None
+    tool_state: dict[str, Any] | None = None

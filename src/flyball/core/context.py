@@ -138,7 +138,6 @@ class RunContext(Generic[DepsT]):
             carried,
             started_at=facts.started_at,
             at=facts.at or None,
-            tool_state=facts.tool_state,
         )
 
     @property

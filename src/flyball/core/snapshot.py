@@ -78,6 +78,7 @@ class RunSnapshot(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tr
             self.usage,
             self.retries,
             self.tool_retries or None,
+            self.tool_state,
         )
 
     def to_json(self) -> bytes:
@@ -106,7 +107,6 @@ def taken(
     *,
     started_at: float,
     at: float | None,
-    tool_state: dict[str, Any] | None = None,
 ) -> RunSnapshot:
     """A snapshot of a run with this history, as far as it can be gone on from."""
     messages = answered(history)
@@ -121,7 +121,7 @@ def taken(
         carried.step,
         started_at,
         carried.prompt,
-        tool_state,
+        carried.tool_state,
         at,
     )
 

@@ -624,8 +624,6 @@ def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -
             ):
                 recordable(message, "a message of the history")
     metadata, tool_state = _plain(options, "metadata"), _plain(options, "tool_state")
-    if tool_state is None and (snapshot := options.get("snapshot")) is not None:
-        tool_state = _plain({"tool_state": snapshot.tool_state}, "tool_state")
     from flyball.core.correlation import Correlation
 
     loop_id = options.get("loop_id")

@@ -26,20 +26,25 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
 
     dynamic_instructions: int = 0
     """Prompt functions."""
+    toolsets: int = 0
+    """Toolsets that bring instructions or features along."""
     tools_with_availability: int = 0
     """Tools that are asked before each turn whether they are there."""
+    tools_with_prepare: int = 0
+    """Tools that are asked before each turn what the model is told of them."""
+    tools_with_validators: int = 0
+    """Tools with validators of their own for their results."""
+    stateful_tools: int = 0
+    has_tools_prepare: bool = False
+    """Whether somebody is asked before each turn about all tools."""
+    result_validators: int = 0
+    """Validators for the results of all tools."""
+    has_truncation: bool = False
+    """Whether results that are too long are cut."""
+    has_default_timeout: bool = False
     tools_requiring_approval: int = 0
     has_tool_approval: bool = False
     """Whether a callback decides about those; otherwise a signal does."""
-    tools_with_prepare: int = 0
-    tools_with_validators: int = 0
-    tools_with_state: int = 0
-    tools_prepares: int = 0
-    """Preparations of all tools at once."""
-    result_validators: int = 0
-    """Validators of all tools' results."""
-    truncations: int = 0
-    default_timeouts: int = 0
     tool_filters: int = 0
     input_guardrails: int = 0
     turn_guardrails: int = 0
@@ -71,10 +76,14 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
 
 def features_of(config: AgentConfig) -> AgentFeatures:
     """What an agent that was told this makes use of. No model is looked for."""
-    brought = [feature for one in brought_by(config.tools) for feature in one.features]
-    stages = stages_of([*config.features, *brought])
+    brought = brought_by(config.tools)
+    stages = stages_of([*config.features, *[feature for one in brought for feature in one.features]])
     counted: dict[str, Any] = {name: count(config, stages) for name, count in COUNTS.items()}
     return AgentFeatures(**counted)
+
+
+def _instructions(config: AgentConfig) -> list[Any]:
+    return [*config.instructions, *[text for one in brought_by(config.tools) for text in one.instructions]]
 
 
 def _tools(holds: Callable[[Tool], bool]) -> Callable[[AgentConfig, Stages], int]:
@@ -83,17 +92,18 @@ def _tools(holds: Callable[[Tool], bool]) -> Callable[[AgentConfig, Stages], int
 
 
 COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
-    "dynamic_instructions": lambda config, _: len([one for one in config.instructions if callable(one)]),
+    "dynamic_instructions": lambda config, _: len([one for one in _instructions(config) if callable(one)]),
+    "toolsets": lambda config, _: len(brought_by(config.tools)),
     "tools_with_availability": _tools(lambda tool: tool.spec.checks_availability),
-    "tools_requiring_approval": _tools(lambda tool: tool.spec.approval),
-    "has_tool_approval": lambda config, _: config.approval is not None,
     "tools_with_prepare": _tools(lambda tool: getattr(tool, "prepare", None) is not None),
     "tools_with_validators": _tools(lambda tool: bool(getattr(tool, "validators", ()))),
-    "tools_with_state": _tools(lambda tool: tool.spec.state is not None),
-    "tools_prepares": lambda _, stages: len(stages.tools_prepares),
+    "stateful_tools": _tools(lambda tool: tool.spec.state is not None),
+    "has_tools_prepare": lambda _, stages: bool(stages.tools_prepares),
     "result_validators": lambda _, stages: len(stages.result_validators),
-    "truncations": lambda _, stages: len(stages.truncations),
-    "default_timeouts": lambda _, stages: len(stages.default_timeouts),
+    "has_truncation": lambda _, stages: bool(stages.truncations),
+    "has_default_timeout": lambda _, stages: bool(stages.default_timeouts),
+    "tools_requiring_approval": _tools(lambda tool: tool.spec.approval),
+    "has_tool_approval": lambda config, _: config.approval is not None,
     "tool_filters": lambda config, _: len(config.tool_filters),
     "input_guardrails": lambda _, stages: len(stages.input_guardrails),
     "turn_guardrails": lambda _, stages: len(stages.turn_guardrails),

@@ -97,6 +97,8 @@ def _take_over(state: State, carried: Carried) -> None:
     state.usage = carried.usage
     state.retries = carried.retries
     state.tool_retries = dict(carried.tool_retries or {})
+    if state.tool_state is None:
+        state.tool_state = carried.tool_state
 
 
 def admitted(state: State, event: Admitted) -> None:

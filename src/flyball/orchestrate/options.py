@@ -50,7 +50,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """More features, for this run, after the agent's own."""
     tool_state: dict[str, Any] | None
     """What stateful tools begin with, such as an earlier result's `tool_state`; states of tools that the
-    agent does not have are kept as they are."""
+    agent does not have are kept as they are. Without it, what a `snapshot` has."""
     metadata: dict[str, Any]
     """Domain context, handed to every tool call. Must be JSON."""
     correlation: Correlation

@@ -18,8 +18,7 @@ _UNANSWERED = frozenset({"prepare", "infer", "review"})
 
 def snapshot_of(state: State, at: float | None) -> RunSnapshot:
     """A loop as it stands, at a time."""
-    carried = carried_of(state)
-    return taken(state.history, carried, started_at=state.started_at, at=at, tool_state=state.tool_state)
+    return taken(state.history, carried_of(state), started_at=state.started_at, at=at)
 
 
 def carried_of(state: State) -> Carried:
@@ -34,7 +33,16 @@ def carried_of(state: State) -> Carried:
         state.usage,
         state.retries,
         dict(state.tool_retries) or None,
+        _tool_state(state),
     )
+
+
+def _tool_state(state: State) -> dict[str, Any] | None:
+    """What stateful tools had come to when the last whole turn was over: an open one will be had again."""
+    before = state.turns_tool_state
+    if before is None or before.turn != state.turn or len(answered(state.history)) == len(state.history):
+        return state.tool_state
+    return before.tool_state
 
 
 def carried_by(options: Mapping[str, Any]) -> tuple[tuple[Message, ...], Carried | None]:

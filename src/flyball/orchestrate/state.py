@@ -42,6 +42,13 @@ EDGES: Mapping[Position, tuple[Position, ...]] = {
 to this; only a fork, which begins another loop, may go elsewhere."""
 
 
+class ToolStateBefore(Struct, frozen=True):
+    """The states of stateful tools as a turn began."""
+
+    turn: int
+    tool_state: dict[str, Any] | None
+
+
 class State(Struct):
     """A loop's state.
 
@@ -104,6 +111,8 @@ class State(Struct):
     tool_choice: ToolChoice | None = None
     tool_state: dict[str, Any] | None = None
     """The states of stateful tools, by name. Never changed in place: calls were told of it as it was."""
+    turns_tool_state: ToolStateBefore | None = None
+    """What they were as the last turn that changed one began."""
 
     # What is sent, where that is not the history
     sent: list[Message] | None = None

@@ -59,7 +59,7 @@ from flyball.orchestrate.moves import (
 )
 from flyball.orchestrate.reaching import reach
 from flyball.orchestrate.sending import send
-from flyball.orchestrate.state import State
+from flyball.orchestrate.state import State, ToolStateBefore
 
 _RETRY, _DEFERRED = ResultKind.RETRY, ResultKind.DEFERRED
 
@@ -438,6 +438,8 @@ def _keep_state(state: State, event: ToolReturned) -> None:
     """From here on the tool's state is another; one that the spec does not know of is not kept."""
     name = state.spec.tools[state.calls[event.index].name].state
     if name is not None:
+        if state.turns_tool_state is None or state.turns_tool_state.turn != state.turn:
+            state.turns_tool_state = ToolStateBefore(state.turn, state.tool_state)
         state.tool_state = {**(state.tool_state or {}), name: event.state}
 
 
