@@ -430,10 +430,11 @@ def test_two_processes_fetch_it_once(hub: Hub, home: Path) -> None:
 
 def test_who_comes_second_waits_is_told_so_and_leaves_the_first_alone(hub: Hub, home: Path) -> None:
     hub.files[URL] = DATA
-    go_on, waited = threading.Event(), threading.Event()
+    begun, go_on, waited = threading.Event(), threading.Event(), threading.Event()
     answers: list[Path] = []
 
     def first_waits(done: int, total: int, what: str) -> None:
+        begun.set()  # so it has the lock, and not only its file
         assert go_on.wait(30)
 
     def second_is_told(done: int, total: int, what: str) -> None:
@@ -447,9 +448,8 @@ def test_who_comes_second_waits_is_told_so_and_leaves_the_first_alone(hub: Hub, 
         return thread
 
     first = run(first_waits)
-    lock = home / "models/locks" / MODEL.key
-    while not lock.exists():
-        assert first.is_alive()
+    assert begun.wait(30)
+    assert (home / "models/locks" / MODEL.key).exists()
     second = run(second_is_told)
     # Meanwhile another model may be fetched: its clean-up does not touch what the first is at.
     hub.files["/other/tiny/resolve/main/b.gguf"] = gguf(10)
