@@ -146,6 +146,9 @@ def test_every_call_that_ran_is_there_once_and_in_order(events: list[Event]) -> 
 # Correlation
 
 
+ASKED_BY_THE_MODEL = {"infer", "review", "repair", "judge", "execute", "settle"}
+
+
 @given(played())
 def test_every_event_has_its_span(game: Played) -> None:
     told = list(correlate(game.events))
@@ -163,7 +166,7 @@ def test_every_event_has_its_span(game: Played) -> None:
             continue
         assert ids.span_id == span_id_of(effect)
         assert ids.parent_span_id == loop.span_id
-        assert bool(ids.model_request_id) == (kind in {"infer", "review", "judge", "execute", "settle"})
+        assert bool(ids.model_request_id) == (kind in ASKED_BY_THE_MODEL)
         assert bool(ids.tool_call_id) == (kind == "execute")
         if isinstance(event, ToolReturned):
             assert ids.tool_call_id == ids.caused_by == event.result.call_id
