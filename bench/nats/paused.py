@@ -121,7 +121,12 @@ async def _appends() -> list[Event]:
     assert isinstance(answered, ModelAnswered)
     assert isinstance(returned, ToolReturned)
     # Asked for while the tool runs: the pause begins with what comes after it.
-    appends = [started, answered, SignalReceived(answered.at, Signal(SignalType.PAUSE)), returned]
+    appends: list[Event] = [
+        started,
+        answered,
+        SignalReceived(answered.at, Signal(SignalType.PAUSE)),
+        returned,
+    ]
     assert fold(appends, "any").paused
     return appends
 
