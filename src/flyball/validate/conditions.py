@@ -44,21 +44,18 @@ class RunCondition(FunctionFeature):
 
 
 class _Several(RunCondition):
-    def __init__(self, name: str, conditions: tuple[RunCondition, ...]) -> None:
+    def __init__(self, name: str, met: Callable[..., Any], conditions: tuple[RunCondition, ...]) -> None:
         if not conditions or not all(isinstance(one, RunCondition) for one in conditions):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserError(f"{type(self).__name__} takes run conditions, at least one, not {conditions!r}")
         self.conditions = conditions
-        super().__init__(self._met, f"{name}({', '.join(one.name for one in conditions)})")
-
-    async def _met(self, ctx: RunContext[Any], message: Message) -> Reason:
-        raise NotImplementedError
+        super().__init__(met, f"{name}({', '.join(one.name for one in conditions)})")
 
 
 class And(_Several):
     """Stops when all are met, with all their reasons."""
 
     def __init__(self, *conditions: RunCondition) -> None:
-        super().__init__("and", conditions)
+        super().__init__("and", self._met, conditions)
 
     async def _met(self, ctx: RunContext[Any], message: Message) -> Reason:
         reasons: list[str] = []
@@ -74,7 +71,7 @@ class Or(_Several):
     """Stops when one is met, with the first one's reason."""
 
     def __init__(self, *conditions: RunCondition) -> None:
-        super().__init__("or", conditions)
+        super().__init__("or", self._met, conditions)
 
     async def _met(self, ctx: RunContext[Any], message: Message) -> Reason:
         for condition in self.conditions:
