@@ -29,6 +29,7 @@ from flyball.core.messages import Message, Role, Text, assistant
 from flyball.core.usage import Usage
 from flyball.inference.answers import tool_call as call
 from flyball.testing import FakeClock
+from flyball.testing.split import SplitDriver
 from tests.orchestrate.models import Script
 
 CONTEXT: RunContext[Any] = RunContext(None, RunFacts("one"))
@@ -129,6 +130,11 @@ async def test_a_condition_gives_a_reason_or_none(given: Any) -> None:
     agent = Agent(Script("ok"), features=[RunCondition(lambda *_: given, "odd")])
     with pytest.raises(UserError, match="condition 'odd' gave"):
         await agent.run("go")
+
+
+async def test_a_reason_that_utf8_cannot_hold_is_recorded_all_the_same() -> None:
+    agent = Agent(Script("ok"), features=[RunCondition(lambda *_: "\ud800!", "odd")])
+    assert (await agent.run("go", runtime=SplitDriver())).output == "ok"
 
 
 async def test_a_condition_that_fails_fails_the_run() -> None:

@@ -11,6 +11,7 @@ from flyball.core.errors import GuardrailError, UserError
 from flyball.core.events import Admitted, TurnPrepared
 from flyball.core.messages import Document, Image, Text
 from flyball.inference.answers import tool_call as call
+from flyball.testing.split import SplitDriver
 from tests.orchestrate.models import Script
 
 
@@ -45,6 +46,15 @@ async def test_what_a_guardrail_raises_is_its_refusal() -> None:
     error = await refusal(broken)
     assert str(error).startswith("the guardrail 'broken' refused: IndexError")
     assert error.details == {"guardrail": "broken"}
+
+
+async def test_a_refusal_that_utf8_cannot_hold_is_recorded_all_the_same() -> None:
+    def refuse(*_: Any) -> None:
+        raise GuardrailError("no \ud800!", why="\ud800")
+
+    for guardrail in (InputGuardrail(refuse), TurnGuardrail(refuse)):
+        with pytest.raises(GuardrailError, match=r"no .*!"):
+            await Agent(Script("never"), features=[guardrail]).run("go", runtime=SplitDriver())
 
 
 async def test_the_first_that_refuses_decides_and_the_others_are_not_asked() -> None:

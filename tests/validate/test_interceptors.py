@@ -40,6 +40,15 @@ async def add(x: int, y: int) -> int:
     return x + y
 
 
+def returns(given: Any) -> Any:
+    """A function that gives this, whatever it is asked."""
+
+    def check(*_: Any) -> Any:
+        return given
+
+    return check
+
+
 ADDING = [call("add", {"x": n, "y": 1}) for n in range(40)]
 NUMBER = RedactPII(r"\b\d{4}\b", "####")
 
@@ -200,6 +209,28 @@ async def test_what_cannot_be_sent_is_told_and_not_sent(given: Any, told: str) -
     with pytest.raises(UserError, match=told):
         await Agent(model, features=[MessageInterceptor(lambda *_: given, "odd")]).run("go")
     assert not model.calls
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        InterceptResult.modify("text"),  # pyright: ignore[reportArgumentType]
+        InterceptResult.modify([None]),  # pyright: ignore[reportArgumentType]
+        InterceptResult.drop(3),  # pyright: ignore[reportArgumentType]
+    ],
+    ids=["text", "nothing", "a number"],
+)
+@pytest.mark.parametrize("kind", [MessageInterceptor, ResponseInterceptor])
+async def test_what_could_not_be_recorded_is_told(kind: Any, given: Any) -> None:
+    with pytest.raises(UserError, match="the interceptor 'odd' gave InterceptResult"):
+        await Agent(Script("ok"), features=[kind(returns(given), "odd")]).run("go")
+
+
+async def test_a_reason_that_utf8_cannot_hold_is_recorded_all_the_same() -> None:
+    drop = MessageInterceptor(lambda *_: InterceptResult.drop("\ud800!"), "odd")
+    with pytest.raises(RequestDropped) as caught:
+        await Agent(Script("never"), features=[drop]).run("go", runtime=SplitDriver())
+    assert caught.value.details["reason"].endswith("!")
 
 
 async def test_an_interceptor_that_fails_fails_the_run() -> None:

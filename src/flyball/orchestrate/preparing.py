@@ -20,7 +20,7 @@ from flyball.orchestrate.awaiting import awaited
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import run_facts
-from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.intercepting import decision, told
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import State
@@ -38,12 +38,12 @@ async def prepare(
         messages: Sequence[Message] = tuple(state.history)
         notes: list[str] = []
         for interceptor in bindings.stages.message_interceptors:
-            decided = await _asked(interceptor, context, messages)
+            decided = await decision(interceptor, context, messages)
             if decided.action is MessageAction.DROP:
                 return _dropped(state, interceptor, decided, now())
             if decided.action is MessageAction.MODIFY:
                 messages = _sound(interceptor, decided.messages)
-                notes.append(f"{interceptor.name}: {decided.reason}" if decided.reason else interceptor.name)
+                notes.append(told(interceptor, decided))
         for guardrail in bindings.stages.turn_guardrails:
             try:
                 await awaited(guardrail.check(context, messages))
@@ -54,32 +54,6 @@ async def prepare(
     passed = tuple([guardrail.name for guardrail in bindings.stages.turn_guardrails])
     edits = edits_between(base(state), messages)
     return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", passed, tuple(notes))
-
-
-async def _asked(
-    interceptor: MessageInterceptor, context: RunContext[Any], messages: Sequence[Message]
-) -> InterceptResult:
-    try:
-        decided = await awaited(interceptor.check(context, messages))
-    except Exception as error:
-        raise as_rule(error, f"the message interceptor {interceptor.name!r} failed") from error
-    return decision(interceptor.name, decided)
-
-
-def decision(name: str, decided: Any) -> InterceptResult:
-    """What an interceptor decided.
-
-    Raises:
-        UserError: it gave something else.
-    """
-    if decided is None:
-        return InterceptResult()
-    if not isinstance(decided, InterceptResult):
-        raise UserError(
-            f"the interceptor {name!r} gave a {type(decided).__name__}: it must give None, or "
-            "InterceptResult.allow(), .drop(reason) or .modify(messages)"
-        )
-    return decided
 
 
 def _dropped(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from flyball.core.context import RunContext
+from flyball.core.encodable import clean_text
 from flyball.core.errors import FlyballError, InvalidMessage
 from flyball.core.events import AnswerReviewed
 from flyball.core.messages import Message, Role
-from flyball.orchestrate.awaiting import awaited
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import run_facts
 from flyball.orchestrate.failing import as_rule
-from flyball.orchestrate.preparing import decision
+from flyball.orchestrate.intercepting import decision, told
 from flyball.orchestrate.soundness import sound
 from flyball.orchestrate.state import State
-from flyball.validate.interceptors import InterceptResult, MessageAction, ResponseInterceptor
+from flyball.validate.interceptors import MessageAction, ResponseInterceptor
 
 
 async def review(
@@ -29,7 +29,7 @@ async def review(
     notes: list[str] = []
     try:
         for interceptor in bindings.stages.response_interceptors:
-            decided = await _asked(interceptor, context, message)
+            decided = await decision(interceptor, context, message)
             if decided.action is MessageAction.DROP:
                 reason = decided.reason or "no reason was given"
                 return AnswerReviewed(
@@ -37,7 +37,7 @@ async def review(
                 )
             if decided.action is MessageAction.MODIFY:
                 message = _sound(interceptor, decided.messages, state)
-                notes.append(f"{interceptor.name}: {decided.reason}" if decided.reason else interceptor.name)
+                notes.append(told(interceptor, decided))
         stop = await _stop(bindings, context, message)
     except FlyballError as error:
         return AnswerReviewed(now(), state.turn, error=error.record())
@@ -52,18 +52,8 @@ async def _stop(bindings: Bindings, context: RunContext[Any], message: Message) 
         except Exception as error:
             raise as_rule(error, f"the run condition {condition.name!r} failed") from error
         if reason is not None:
-            return reason
+            return clean_text(reason)
     return ""
-
-
-async def _asked(
-    interceptor: ResponseInterceptor, context: RunContext[Any], message: Message
-) -> InterceptResult:
-    try:
-        decided = await awaited(interceptor.check(context, message))
-    except Exception as error:
-        raise as_rule(error, f"the response interceptor {interceptor.name!r} failed") from error
-    return decision(interceptor.name, decided)
 
 
 def _sound(interceptor: ResponseInterceptor, given: tuple[Message, ...], state: State) -> Message:
