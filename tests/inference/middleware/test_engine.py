@@ -556,3 +556,9 @@ async def test_a_change_may_take_its_time(way: str) -> None:
 
     result = await ask(through(ScriptedEngine(echo), ChangeRequest(slow)), way)
     assert result.content == "hello slowly"
+
+
+async def test_a_change_that_is_no_request_is_told_as_such() -> None:
+    odd = ChangeRequest(lambda _: 3, "odd")  # pyright: ignore[reportArgumentType, reportUnknownLambdaType]
+    with pytest.raises(MiddlewareFailed, match="'odd' gave a int, not a Request to pass on"):
+        await MiddlewareEngine(ScriptedEngine("never"), [odd]).infer(Request((user("hi"),)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from inspect import isawaitable
 from typing import TypeAlias, TypeVar
 
 from flyball.core.errors import UserError
@@ -134,7 +135,7 @@ class ChangeRequest(Middleware):
 
     async def _changed(self, request: Request) -> Request:
         changed = self._change(request)
-        return changed if isinstance(changed, Request) else await changed
+        return await changed if isawaitable(changed) else changed
 
 
 def _function(kind: Middleware, given: F) -> F:
