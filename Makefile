@@ -24,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot di
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types contracts unit properties bench bench-peers bench-control bench-local bench-nats soak format lock clean
+.PHONY: help setup demo test lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats soak format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -51,11 +51,15 @@ contracts: $(READY) ## Check that imports go down only
 	$(heading) 'import contracts'
 	@$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-logo --no-cache
 
-unit: $(READY) ## Run the tests with coverage in a minute, or some of them: make unit ARGS="tests/core -k usage"
+unit: $(READY) ## Run the tests, or some of them: make unit ARGS="tests/core -k usage"
 	$(heading) tests
-	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),$(PARALLEL) -m 'not slow' --hypothesis-profile brief --cov --cov-report term)
+	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),$(PARALLEL) -m 'not slow' --hypothesis-profile brief)
 
-properties: $(READY) ## Run what takes long, without coverage: properties with all their examples, slow tests
+coverage: $(READY) ## Run the tests, and see which lines and branches they leave out
+	$(heading) coverage
+	@$(RUN) -m pytest -q $(PARALLEL) -m 'not slow' --hypothesis-profile brief --cov --cov-report term $(ARGS)
+
+properties: $(READY) ## Run what takes long: properties with all their examples, slow tests
 	$(heading) properties
 	@$(RUN) -m pytest -q $(PARALLEL) -m 'hypothesis or seeded or slow' $(ARGS)
 
@@ -74,6 +78,10 @@ bench-control: $(READY) ## Measure the embedded model on tasks with known answer
 bench-local: $(READY) ## Measure what a grammar costs the embedded model in tokens per second
 	$(heading) bench-local
 	@$(RUN) bench/local/run.py $(ARGS)
+
+bench-retrieval: $(READY) ## Measure how well retrievers find what answers a question, over these docs
+	$(heading) bench-retrieval
+	@$(RUN) bench/retrieval/run.py $(ARGS)
 
 bench-nats: $(READY) ## Measure loops on NATS beside a raw client on the same server
 	$(heading) bench-nats
@@ -96,7 +104,8 @@ clean: ## Remove what was made here, .venv included
 	rm -rf .venv .venv-peers .coverage .coverage.* htmlcov .hypothesis .ruff_cache .pytest_cache .import_linter_cache build dist
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
-# What is installed was pinned by hash, the build backend too; so the project itself needs no network.
+# What is installed was pinned by hash, all that it needs too: nothing is resolved anew, so that what is published
+# meanwhile changes nothing. The build backend is among it, so the project itself needs no network.
 $(READY): pyproject.toml requirements/dev.txt
 	$(heading) setup
 	@$(RUN) -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -105,7 +114,7 @@ $(READY): pyproject.toml requirements/dev.txt
 		done; \
 		test -n "$$python" || { echo 'flyball needs Python 3.11 or newer: name one with PYTHON=...' >&2; exit 1; }; \
 		"$$python" -m venv --clear .venv; }
-	@$(RUN) -m pip install --quiet --require-hashes --requirement requirements/dev.txt
+	@$(RUN) -m pip install --quiet --no-deps --require-hashes --requirement requirements/dev.txt
 	@$(RUN) -m pip install --quiet --no-build-isolation --no-deps --editable .
 	@rm -f .venv/ready-*
 	@touch $(READY)

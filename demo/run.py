@@ -1,6 +1,7 @@
 """The demo: a typed agent on a model of this machine. No key, no service, no question asked.
 
-It calls a tool, gives a validated object, streams an answer, and shows what happened, step by step.
+It calls a tool, gives a validated object, streams an answer, and shows what happened, step by step; then the
+other modes: an answer by a schema, a vote on it, a plan that looks something up in this project's pages.
 `FLYBALL_MODEL` names another model than the embedded one.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from modes import show_modes
 from pydantic import BaseModel, Field
 from rich.console import Console
 from rich.pretty import Pretty
@@ -57,6 +59,10 @@ async def main(console: Console) -> None:
             console.print(text, end="", markup=False, highlight=False)
     console.print("\n")
     print_timeline(await stream.result.events(), console)
+
+    console.print()
+    console.rule("[bold]a schema, a vote, a plan", align="left")
+    await show_modes(model, console)
 
 
 if __name__ == "__main__":

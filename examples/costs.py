@@ -7,9 +7,9 @@ It prints:
     in another process, from the journal: 0.007 USD
     the agent so far: 0.007 USD
     too dear: the run has cost 0.012 USD, and 0.01 USD are allowed
-    no price: unknown (no price for homemade)
+    no price: unknown (no price or no usage of homemade)
     tokens bind all the same: the limit total_tokens_limit is 2500, and this would be 3000
-    the agents so far: unknown (at least 0.019 USD; no price for homemade)
+    the agents so far: unknown (at least 0.019 USD; no price or no usage of homemade)
 
 Prices are per token, and exact. Without a table of one's own, `CostTracker()` takes the public prices of
 providers (`pip install 'flyball[cost]'`). See `docs/cost.md`.

@@ -9,10 +9,19 @@ the hundredth shows it no line that the tenth did not.
 from __future__ import annotations
 
 import os
+import signal
 
+import pytest
 from hypothesis import Phase, settings
 
+# Promises that are kept in the package are told as well as our own when they are broken.
+pytest.register_assert_rewrite("flyball.testing.conformance")
+
 os.environ["FLYBALL_ALLOW_MODEL_REQUESTS"] = "0"
+
+# What a script starts in the background ignores Ctrl-C, and so does all that it starts: tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The phase that explains a failure traces every line of it, which takes minutes: for `explore` only.
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.explain)

@@ -14,9 +14,11 @@ from msgspec import UNSET
 from flyball.core import effects, events
 from flyball.core.around import Around, Sent
 from flyball.core.carried import Carried
+from flyball.core.compaction import CompactionPlan, ContextCompaction
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
 from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
+from flyball.core.flow import COMPOSED, FlowNode
 from flyball.core.limits import Limits, UsageLimits, UsageQuota
 from flyball.core.messages import (
     Audio,
@@ -35,9 +37,9 @@ from flyball.core.messages import (
 )
 from flyball.core.settings import ModelSettings
 from flyball.core.signals import Signal, SignalType
-from flyball.core.spec import LoopSpec, OutputMode, OutputSpec, RepairSpec
+from flyball.core.spec import CompactSpec, LoopSpec, OutputMode, OutputSpec, RepairSpec
 from flyball.core.tools import Safety, ToolChoice, ToolDefinition, ToolKind, ToolSpec
-from flyball.core.usage import RunUsage, Usage
+from flyball.core.usage import CallUsage, RunUsage, Usage
 
 texts = st.text(max_size=12)
 names = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=6)
@@ -73,6 +75,14 @@ usages = st.builds(
     context_window=counts,
     tokens_per_second=st.floats(0, 1e6),
     details=maybe(st.dictionaries(names, counts, min_size=1, max_size=3)),
+)
+call_usages = st.builds(
+    CallUsage,
+    at=moments,
+    model=maybe(names),
+    usage=maybe(usages),
+    asked=names,
+    provider=names,
 )
 run_usages = st.builds(
     RunUsage,
@@ -216,6 +226,8 @@ specs = st.builds(
     retries=counts,
     end_strategy=st.sampled_from(["early", "exhaustive"]),
     provider=texts,
+    briefed=st.booleans(),
+    compactor=maybe(st.builds(CompactSpec, texts, texts, model=texts, provider=texts, settings=settings)),
 )
 correlations = st.builds(Correlation, request_id=texts, trace_id=texts, loop_id=texts, tool_call_id=texts)
 signals = st.builds(
@@ -238,6 +250,9 @@ _several_texts = st.lists(texts, max_size=2).map(tuple)
 _edits = st.lists(
     st.builds(Edit, start=_turn, stop=_turn, messages=st.lists(messages, max_size=1).map(tuple)), max_size=2
 ).map(tuple)
+_compactions = st.lists(
+    st.builds(ContextCompaction, texts, counts, counts, counts, counts, texts), max_size=2
+).map(tuple)
 arounds = st.builds(
     Around,
     sent=st.lists(
@@ -255,9 +270,23 @@ arounds = st.builds(
     ).map(tuple),
     skipped=texts,
     fresh=st.booleans(),
+    compactions=_compactions,
 )
 
 _purposes = st.sampled_from(["turn", "compact", "repair", "judge", "plan", "rerank"])
+
+flow_nodes: SearchStrategy[FlowNode] = st.recursive(
+    st.builds(FlowNode, kind=st.sampled_from(["agent", "transform", "test"]), name=texts, retries=counts),
+    lambda inner: st.builds(
+        FlowNode,
+        kind=st.sampled_from(sorted(COMPOSED)),
+        name=texts,
+        steps=st.lists(inner, max_size=3).map(tuple),
+        until=maybe(inner),
+        concurrency=maybe(counts),
+    ),
+    max_leaves=4,
+)
 
 EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
     events.Started: st.builds(
@@ -274,6 +303,8 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         depth=counts,
         carried=maybe(carried),
         tool_state=extras,
+        deadline=maybe(moments),
+        paused=st.booleans(),
     ),
     events.Forked: st.builds(
         events.Forked,
@@ -293,6 +324,7 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         prompt=maybe(messages),
         error=maybe(errors),
         passed=_several_texts,
+        degraded=_several_texts,
     ),
     events.TurnPrepared: st.builds(
         events.TurnPrepared,
@@ -305,6 +337,9 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         skipped=texts,
         passed=_several_texts,
         notes=_several_texts,
+        degraded=_several_texts,
+        compactions=_compactions,
+        compact=maybe(st.builds(CompactionPlan, counts, counts, counts)),
     ),
     events.ModelAnswered: st.builds(
         events.ModelAnswered,
@@ -374,6 +409,14 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
     ),
     events.StageMoved: st.builds(events.StageMoved, at=moments, stage=st.sampled_from(events.Stage)),
     events.SignalReceived: st.builds(events.SignalReceived, at=moments, signal=signals),
+    events.ChildEnded: st.builds(
+        events.ChildEnded,
+        at=moments,
+        loop_id=names,
+        call_id=names,
+        spent=st.lists(call_usages, max_size=2).map(tuple),
+        requests=st.integers(0, 9),
+    ),
     events.ChildStarted: st.builds(events.ChildStarted, at=moments, loop_id=names, agent=texts),
     events.TimePassed: st.builds(events.TimePassed, at=moments),
     events.Delivered: st.builds(events.Delivered, at=moments, error=maybe(errors)),
@@ -381,12 +424,37 @@ EVENTS: dict[type[Any], SearchStrategy[events.Event]] = {
         events.Ended, at=moments, outcome=st.sampled_from(events.Outcome), error=maybe(errors)
     ),
     events.Reopened: st.builds(events.Reopened, at=moments, by=texts),
+    events.FlowStarted: st.builds(
+        events.FlowStarted,
+        at=moments,
+        version=st.just(events.VERSION),
+        loop_id=names,
+        flow=flow_nodes,
+        input=json_values,
+        timeout=maybe(st.floats(0.1, 1e6)),
+        correlation=st.builds(Correlation, request_id=texts, trace_id=texts),
+        metadata=extras,
+        parent_loop_id=texts,
+        depth=_turn,
+        max_depth=maybe(_turn),
+    ),
+    events.StepEnded: st.builds(
+        events.StepEnded,
+        at=moments,
+        path=names,
+        output=json_values,
+        error=maybe(errors),
+        attempt=_turn,
+        loop_id=texts,
+        usage=maybe(run_usages),
+        duration=st.floats(0, 1e6),
+    ),
 }
 """A strategy for each event there is."""
 
 all_events = st.one_of(list(EVENTS.values()))
 
-EFFECTS: dict[type[Any], SearchStrategy[effects.Effect]] = {
+EFFECTS: dict[type[Any], SearchStrategy[effects.Effect | effects.FlowEffect]] = {
     effects.Admit: st.builds(effects.Admit, id=names),
     effects.Prepare: st.builds(effects.Prepare, id=names, turn=_turn),
     effects.Infer: st.builds(
@@ -417,5 +485,9 @@ EFFECTS: dict[type[Any], SearchStrategy[effects.Effect]] = {
         cancels=st.lists(names, max_size=2).map(tuple),
         editor=texts,
     ),
+    effects.RunStep: st.builds(
+        effects.RunStep, id=names, path=names, input=json_values, attempt=_turn, loop_id=texts, history=texts
+    ),
+    effects.SignalChild: st.builds(effects.SignalChild, id=names, loop_id=names, signal=signals),
 }
 """A strategy for each effect there is."""

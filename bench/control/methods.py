@@ -3,9 +3,10 @@
     plain       the tools or the schema stand in the instructions, JSON is demanded, and read strictly
     repair      the same answer, repaired before it is read
     grammar     an Agent as a user writes one: tools as tools, the schema as native output
+    vote        the same five times, warm enough that they differ, and the majority of what is valid
 
-No method asks twice: the first answer counts, whatever it is. A failure of the engine is no answer: it is
-raised.
+No method but the vote asks twice: the first answer counts, whatever it is. A failure of the engine is no
+answer: it is raised.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.control.reading import calls_of, read_json, valid_calls, valid_value
 from bench.control.tasks import Call, ExtractionTask, Task, Tool, ToolTask
@@ -23,9 +25,12 @@ from flyball.core.messages import FinishReason, Message, system, user
 from flyball.core.settings import ModelSettings
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request
+from flyball.orchestrate.patterns.voting import MajorityVoting, canonical
 
 SETTINGS = ModelSettings(temperature=0.0, max_tokens=512, seed=0)
 """How all methods ask, unless the command line says otherwise."""
+VOTERS, WARM = 5, 0.7
+"""How many are asked in a vote, and how warm, where no temperature is set."""
 
 
 class Reply(Struct, frozen=True):
@@ -41,6 +46,8 @@ class Reply(Struct, frozen=True):
     cut: bool = False
     seconds: float = 0.0
     tokens: int = 0
+    confidence: float | None = None
+    """How many of those who were asked agree, where there was a vote."""
 
 
 class Method(Protocol):
@@ -157,6 +164,35 @@ class Grammar:
             return Said(step.message, seconds)
 
 
+class Vote:
+    """`vote`: several agents' first turns, and a vote on them. What is not valid has no vote."""
+
+    name = "vote"
+
+    def __init__(self, engine: Engine, settings: ModelSettings = SETTINGS) -> None:
+        warm = settings.temperature or WARM
+        self._voters = [
+            Grammar(engine, replace(settings, temperature=warm, seed=(settings.seed or 0) + number))
+            for number in range(VOTERS)
+        ]
+
+    async def answer(self, task: Task) -> Reply:
+        """Ask all, and give the majority's reply, with what all of them took."""
+        replies = [await voter.answer(task) for voter in self._voters]
+        took = {"seconds": sum(one.seconds for one in replies), "tokens": sum(one.tokens for one in replies)}
+        candidates = [(canonical(_meant(one)), one) for one in replies if one.valid]
+        if not candidates:
+            return replace(replies[0], **took, confidence=0.0)
+        winner, share = MajorityVoting().vote([meant for meant, _ in candidates])
+        chosen = next(one for meant, one in candidates if meant == winner)
+        return replace(chosen, **took, confidence=share * len(candidates) / len(replies))
+
+
+def _meant(given: Reply) -> Any:
+    """What a reply comes to, whatever its words."""
+    return given.value if given.calls is None else [[call.tool, call.args] for call in given.calls]
+
+
 async def _done(**arguments: object) -> str:
     """What every tool of a task does."""
     return f"done: {arguments}"
@@ -202,9 +238,10 @@ def methods_for(engine: Engine, settings: ModelSettings = SETTINGS) -> Mapping[s
         Prompted(prompting, repair=False),
         Prompted(prompting, repair=True),
         Grammar(engine, settings),
+        Vote(engine, settings),
     )
     return {method.name: method for method in methods}
 
 
-METHODS = ("plain", "repair", "grammar")
+METHODS = ("plain", "repair", "grammar", "vote")
 """Their names."""

@@ -151,7 +151,7 @@ def _table(group: str, lines: Sequence[Row]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE)
     for heading in ("model", "method", "half"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("valid", "right", "95%", parts, "cut", "s/task", "tokens/s"):
+    for heading in ("valid", "right", "95%", parts, "cut", "s/task", "tokens/s", "agree"):
         table.add_column(heading, justify="right", no_wrap=True)
     for line in lines:
         counts = line.tally
@@ -166,6 +166,7 @@ def _table(group: str, lines: Sequence[Row]) -> Table:
             str(counts.cut),
             f"{counts.seconds:.2f}",
             f"{counts.speed:.1f}",
+            "" if counts.confidence is None else f"{counts.confidence:.0%}",
         )
     return table
 

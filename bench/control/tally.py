@@ -42,7 +42,10 @@ def score(task: Task, reply: Reply) -> Score:
 
 
 class Tally(Struct, frozen=True):
-    """Many scores, added up. `seconds` is the median; `speed` is tokens a second over all replies."""
+    """Many scores, added up. `seconds` is the median; `speed` is tokens a second over all replies.
+
+    `confidence` is the mean, where there was a vote.
+    """
 
     tasks: int
     valid: int
@@ -52,6 +55,7 @@ class Tally(Struct, frozen=True):
     cut: int
     seconds: float
     speed: float
+    confidence: float | None = None
 
 
 def tally(scored: Iterable[tuple[Score, Reply]]) -> Tally:
@@ -60,6 +64,7 @@ def tally(scored: Iterable[tuple[Score, Reply]]) -> Tally:
     scores = [one for one, _ in pairs]
     replies = [reply for _, reply in pairs]
     spent = sum(reply.seconds for reply in replies)
+    sure = [reply.confidence for reply in replies if reply.confidence is not None]
     return Tally(
         tasks=len(pairs),
         valid=sum(one.valid for one in scores),
@@ -69,6 +74,7 @@ def tally(scored: Iterable[tuple[Score, Reply]]) -> Tally:
         cut=sum(reply.cut for reply in replies),
         seconds=median(reply.seconds for reply in replies) if replies else 0.0,
         speed=sum(reply.tokens for reply in replies) / spent if spent else 0.0,
+        confidence=sum(sure) / len(sure) if sure else None,
     )
 
 

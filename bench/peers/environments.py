@@ -47,7 +47,7 @@ def python_of(framework: Framework, folder: Path = ENVIRONMENTS) -> Path:
     if not is_ready(framework, folder):
         shutil.rmtree(home, ignore_errors=True)
         _do(framework, "make its environment", [sys.executable, "-m", "venv", str(home)])
-        install = ["install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+        install = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]
         wanted = ["--requirement", str(framework.requirements)]
         _do(framework, "install it", [str(python), "-m", "pip", *install, *wanted])
         (home / _MARK).write_text(_mark(framework.requirements, home))

@@ -84,6 +84,8 @@ PLANTS = [
     ("layers", "inference.planted", "from flyball.tool.protocol import Tool"),
     ("layers", "tool.planted", "import flyball.constraint"),
     ("layers", "memory.planted", "import flyball.tool.protocol"),
+    ("layers", "rerank.planted", "import flyball.context.chunk"),
+    ("layers", "context.planted", "import flyball.rerank.candidate"),
     ("layers", "orchestrate.planted", "import flyball.runtime.sqlite"),
     ("layers", "orchestrate.planted", "def late():\n    import flyball.runtime.sqlite"),
     ("layers", "runtime.planted", "import flyball.testing"),

@@ -16,6 +16,8 @@ from bench.figures import Figures
 from bench.rows import ROWS, Row, chosen
 from bench.table import Outcome
 
+from tests.patience import PATIENCE
+
 RUN = Path(__file__).resolve().parents[2] / "bench" / "run.py"
 
 
@@ -120,7 +122,7 @@ def test_the_whole_command_runs(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr

@@ -84,6 +84,8 @@ def test_the_table_has_a_line_for_each_method_and_half(tmp_path: Path) -> None:
             ["test", "repair", "held", "0/2", "0%", "0/2", "0%"],
             ["test", "grammar", "open", "2/2", "100%", "0/2", "0%"],
             ["test", "grammar", "held", "2/2", "100%", "0/2", "0%"],
+            ["test", "vote", "open", "2/2", "100%", "0/2", "0%"],
+            ["test", "vote", "held", "2/2", "100%", "0/2", "0%"],
         ]
     )
 

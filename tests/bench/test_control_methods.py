@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from bench.control.methods import METHODS, Reply, instructions_for, methods_for
+from bench.control.methods import METHODS, VOTERS, Reply, instructions_for, methods_for
 from bench.control.tally import score
 from bench.control.tasks import Call, Task, ToolTask, all_tasks, extraction_tasks, spellings, tool_tasks
 from msgspec.structs import replace
@@ -45,7 +45,7 @@ async def test_who_knows_the_answers_gets_all_points(method: str) -> None:
 
 
 async def _reply(method: str, task: Task, said: Any) -> Reply:
-    return await methods_for(ScriptedEngine(said))[method].answer(task)
+    return await methods_for(ScriptedEngine(*[said] * VOTERS))[method].answer(task)
 
 
 FENCED = 'Sure!\n```json\n{"calls": [{"tool": "set_timer", "args": {"minutes": 10}}]}\n```'
@@ -75,7 +75,7 @@ async def test_what_was_cut_is_not_valid(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 async def test_calls_that_were_cut_are_not_valid(method: str) -> None:
-    if method == "grammar":
+    if method in ("grammar", "vote"):
         said = multi_tool_call_answer(tool_call("set_timer", {"minutes": 10}))
     else:
         said = text_answer('{"calls": [{"tool": "set_timer", "args": {"minutes": 10}}]}')
@@ -142,3 +142,16 @@ def test_the_instructions_hold_everything_that_is_on_offer() -> None:
 async def test_an_engine_that_fails_gives_no_reply(method: str) -> None:
     with pytest.raises(EngineError):
         await _reply(method, TIMER, EngineError("down"))
+
+
+async def test_the_majority_of_what_is_valid_wins_with_its_share() -> None:
+    ten, nine = tool_call("set_timer", {"minutes": 10}), tool_call("set_timer", {"minutes": 9})
+    wrong = tool_call("set_timer", {"minutes": "ten"})
+    engine = ScriptedEngine(nine, ten, wrong, ten, "Words.")
+    reply = await methods_for(engine)["vote"].answer(TIMER)
+    assert (reply.calls, reply.confidence) == ((Call("set_timer", {"minutes": 10}),), 2 / 5)
+    seeds = [request.settings.seed for request in engine.calls]
+    assert len(set(seeds)) == VOTERS
+    assert {request.settings.temperature for request in engine.calls} == {0.7}
+    nothing = await methods_for(ScriptedEngine(*[wrong] * VOTERS))["vote"].answer(TIMER)
+    assert (nothing.valid, nothing.confidence) == (False, 0.0)

@@ -58,11 +58,11 @@ def test_the_slowest_loop_and_the_largest_worker_decide() -> None:
 def test_what_was_used_is_counted() -> None:
     mine = os.getpid()
     meter, before, began = Meter([mine], mine), cpu_seconds(mine), machine()
-    while cpu_seconds(mine) - before < 0.1:
+    while cpu_seconds(mine) - before < 0.2:
         sum(range(100_000))
     cores = meter.cores(1.0)
-    assert min(cores.clients, cores.server) >= 0.09, "but for a tick"
-    assert machine().busy - began.busy >= 0.09
+    assert min(cores.clients, cores.server) >= 0.15, "but for a few ticks"
+    assert machine().busy - began.busy >= 0.15
     assert resident_bytes(mine) > 5_000_000
 
 

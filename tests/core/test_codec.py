@@ -18,7 +18,7 @@ from tests.strategies import EFFECTS, EVENTS, all_events
 
 def test_every_event_and_every_effect_has_a_strategy() -> None:
     assert set(EVENTS) == set(get_args(events.Event))
-    assert set(EFFECTS) == set(get_args(effects.Effect))
+    assert set(EFFECTS) == {*get_args(effects.Effect), *get_args(effects.FlowEffect)}
 
 
 @pytest.mark.hypothesis
@@ -39,9 +39,9 @@ def test_an_event_comes_back_equal(kind: type[Any]) -> None:
 @pytest.mark.parametrize("kind", EFFECTS, ids=lambda kind: kind.__name__)
 def test_an_effect_comes_back_equal(kind: type[Any]) -> None:
     @given(EFFECTS[kind])
-    def comes_back(effect: effects.Effect) -> None:
+    def comes_back(effect: effects.Effect | effects.FlowEffect) -> None:
         data = msgspec.json.encode(effect)
-        back: Any = msgspec.json.decode(data, type=effects.Effect)
+        back: Any = msgspec.json.decode(data, type=effects.Effect | effects.FlowEffect)
         assert type(back) is kind
         assert back == effect
 

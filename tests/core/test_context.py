@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 import msgspec
 import pytest
 
@@ -10,6 +12,8 @@ from flyball.core.correlation import Correlation
 from flyball.core.errors import DepsError, UserError
 from flyball.core.messages import user
 from flyball.core.usage import RunUsage
+
+T = TypeVar("T")
 
 FACTS = RunFacts(
     loop_id="l1",
@@ -49,6 +53,20 @@ def test_dependencies_of_the_right_type() -> None:
         context.get_deps(list)
 
 
+class Box(Generic[T]):
+    """Holds something."""
+
+
+def test_dependencies_of_a_generic_type() -> None:
+    context = RunContext({"db": 1}, FACTS)
+    assert context.get_deps(dict[str, int]) == {"db": 1}
+    assert context.try_deps(list[int]) is None
+    with pytest.raises(DepsError, match="should be a Box, but they are a dict"):
+        context.get_deps(Box[int])
+    box = Box[int]()
+    assert RunContext(box, FACTS).get_deps(Box[int]) is box
+
+
 def test_no_dependencies() -> None:
     context = RunContext(None, FACTS)
     assert context.try_deps(dict) is None
@@ -61,6 +79,9 @@ def test_the_history_is_there_where_it_was_asked_for() -> None:
     assert RunContext(None, facts).messages == (user("hi"),)
     with pytest.raises(UserError, match=r"'search' reads ctx\.messages"):
         _ = RunContext(None, FACTS).messages
+    nowhere = RunContext(None, RunFacts("x"))
+    with pytest.raises(UserError, match="it is of no run"):
+        nowhere.snapshot()
 
 
 def test_outside_a_run_nobody_could_ask_to_detach() -> None:

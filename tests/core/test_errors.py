@@ -13,13 +13,18 @@ from hypothesis import strategies as st
 
 from flyball.core import errors
 from flyball.core.errors import (
+    ContentFilterError,
     FailureCategory,
     FlyballError,
+    GuardrailError,
+    IncompleteToolCall,
     InvalidMessage,
     ModelHTTPError,
     OrchestrationFailure,
+    RunConditionError,
     SystemError,  # noqa: A004 - pagantic's name for it
     ToolExecutionFailed,
+    UnexpectedModelBehavior,
     UserError,
 )
 from tests.effort import examples
@@ -278,3 +283,16 @@ def test_an_http_error_tells_its_details_by_name_also_from_a_journal() -> None:
         assert (one.status_code, one.body, one.model_name, one.retry_after) == (429, "slow down", "m-1", 2.5)
     bare = ModelHTTPError("gone")
     assert (bare.status_code, bare.body, bare.model_name, bare.retry_after) == (0, "", "", None)
+
+
+def test_other_errors_tell_what_gollem_s_have_by_name_also_from_a_journal() -> None:
+    told: list[tuple[FlyballError, str, str]] = [
+        (UnexpectedModelBehavior("what?", body="gibberish"), "body", "gibberish"),
+        (IncompleteToolCall("cut", body='{"x'), "body", '{"x'),
+        (ContentFilterError("filtered"), "body", ""),
+        (GuardrailError("no", guardrail="content_filter"), "guardrail_name", "content_filter"),
+        (RunConditionError("stopped", reason="enough"), "reason", "enough"),
+    ]
+    for error, name, value in told:
+        assert getattr(error, name) == value
+        assert getattr(error.record().exception(), name) == value

@@ -44,12 +44,18 @@ def test_a_soft_token_limit(name: str) -> None:
 def test_a_hard_quota(name: str) -> None:
     @given(small, st.builds(RunUsage, input_tokens=small, output_tokens=small, requests=small))
     def holds(allowed: int, usage: RunUsage) -> None:
-        breach = UsageQuota(**{name: allowed}).check(usage)
+        quota = UsageQuota(**{name: allowed})
+        breach = quota.check(usage)
         if allowed == 0 or used(name, usage) <= allowed:
             assert breach is None
         else:
             assert type(breach) is QuotaExceeded
-            assert breach.details == {"limit": name, "allowed": allowed, "used": used(name, usage)}
+            told = {"limit": name, "allowed": allowed, "used": used(name, usage)}
+            assert breach.details.items() >= told.items()
+            assert (UsageQuota(**breach.quota), breach.usage) == (quota, usage)
+            read = breach.record().exception()
+            assert isinstance(read, QuotaExceeded)
+            assert (read.quota, read.usage) == ({name: allowed}, usage)
 
     holds()
 

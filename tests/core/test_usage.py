@@ -116,6 +116,8 @@ def test_plus_is_what_a_run_does(one: RunUsage, other: RunUsage, call: Usage) ->
 def test_usage_is_added_to_usage_alone(usage: Any) -> None:
     with pytest.raises(TypeError):
         _ = usage + 1
+    with pytest.raises(TypeError):
+        _ = 1 + usage
 
 
 @given(usages)

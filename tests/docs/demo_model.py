@@ -22,8 +22,11 @@ def engine_for(ref: ModelRef) -> Engine:
 async def answer(request: Request) -> Message:
     """What follows from the request."""
     said: Message = assistant("It keeps its speed.")
-    if request.tools and request.messages[-1].role is not Role.TOOL:
+    names = [tool.name for tool in request.tools]
+    if names == ["final_result"]:
+        said = assistant(tool_call("final_result", {"urgent": True}))
+    elif names and request.messages[-1].role is not Role.TOOL:
         said = assistant(tool_call("weather", {"city": "Paris"}))
-    elif request.tools:
+    elif names:
         said = assistant(tool_call("final_result", FORECAST))
     return Message(said.role, said.parts, usage=Usage(input_tokens=40, output_tokens=20))

@@ -11,6 +11,7 @@ import pytest
 
 from flyball.inference.permission import VARIABLE
 from flyball.models import SMALL, pull
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +23,7 @@ def demo(model: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "FLYBALL_MODEL": model, "COLUMNS": "120", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=2 * PATIENCE,  # it loads a model, and asks it several times
         check=False,
     )
 
@@ -40,7 +41,8 @@ def scripted(tmp_path: Path) -> str:
 def test_it_calls_a_tool_gives_an_object_streams_and_shows_its_course(scripted: str) -> None:
     finished = demo("demo:any", PYTHONPATH=scripted)
     assert (finished.returncode, finished.stderr) == (0, "")
-    typed, streamed = finished.stdout.split("a streamed answer")
+    typed, rest = finished.stdout.split("a streamed answer")
+    streamed, modes = rest.split("a schema, a vote, a plan")
     assert "> Do I need an umbrella in Paris today?" in typed
     assert "Forecast(city='Paris', temperature=12, umbrella=True)" in typed
     steps = [line for line in typed.splitlines() if line.lstrip().startswith("+")]
@@ -53,6 +55,14 @@ def test_it_calls_a_tool_gives_an_object_streams_and_shows_its_course(scripted: 
     assert "It keeps its speed." in streamed
     assert "◆ model call 1" in streamed
     assert "✔ complete" in streamed
+    assert [line.split()[0] for line in modes.splitlines() if "model call" in line] == [
+        "structured",
+        "redundant",
+        "plan",
+    ]
+    assert modes.count('{"urgent":true}') == 2
+    assert "(100% agree)" in modes
+    assert "3 model calls" in modes
 
 
 def test_what_goes_wrong_is_one_line_with_its_code() -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SAID = re.compile(r"^It prints.*?:\n\n((?:(?: {4}.*)?\n)+)", re.MULTILINE)
@@ -31,7 +33,7 @@ def test_example(example: Path) -> None:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

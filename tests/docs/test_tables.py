@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
+from flyball.context.policy import ContextPolicy
 from flyball.core.effects import Effect
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import Event, Stage
@@ -43,6 +44,7 @@ def members(union: Any) -> list[str]:
         ("output.md", ("mode",), list(OutputMode)),
         ("control.md", ("signal",), list(SignalType)),
         ("engines.md", ("field",), fields(Profile)),
+        ("retrieval.md", ("field", "default"), fields(ContextPolicy)),
         ("system.md", ("field", "default"), fields(SystemRequest)),
         ("system.md", ("field", "meaning"), fields(SystemResponse)),
         ("system.md", ("mode",), list(Mode)),

@@ -21,6 +21,7 @@ from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.inference.stream import StreamEvent, collect
 from flyball.testing import FakeClock
 from flyball.testing.conformance import EngineConformance
+from tests.patience import PATIENCE
 
 REQUEST = Request((user("hello"),))
 
@@ -399,5 +400,5 @@ async def test_engines_may_stand_behind_one_gate() -> None:
 async def test_real_time_lets_the_next_one_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flyball.inference.limiting.WINDOW", 0.01)
     engine = limited(ScriptedEngine("one", "two"), requests_per_minute=1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         assert [(await engine.infer(REQUEST)).content for _ in range(2)] == ["one", "two"]

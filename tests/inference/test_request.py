@@ -23,6 +23,14 @@ def test_a_request_survives_being_written_down() -> None:
     assert msgspec.json.decode(msgspec.json.encode(request), type=Request) == request
 
 
+@pytest.mark.parametrize(
+    ("name", "run_id"),
+    [("trip/7/1/2/infer/0", "trip/7"), ("trip/1/1/infer/0", "trip"), ("mine", ""), ("", "")],
+)
+def test_a_request_says_which_run_asks(name: str, run_id: str) -> None:
+    assert Request((user("hello"),), id=name).run_id == run_id
+
+
 def test_a_result_shows_its_message() -> None:
     call = ToolCall("1", "add")
     result = Result(replace(assistant("hi", call), usage=Usage(1, 2)))

@@ -51,7 +51,7 @@ def test_an_unknown_price_is_never_zero() -> None:
     assert tracker.record("other", Usage(1)).total is None
     assert tracker.total_cost is None
     assert tracker.cost_breakdown() == {"small": Decimal("0.1"), "other": None}
-    assert str(tracker.cost) == "unknown (at least 0.1 USD; no price for other)"
+    assert str(tracker.cost) == "unknown (at least 0.1 USD; no price or no usage of other)"
     assert tracker.record("small", None).total is None, "nobody knows what it used"
 
 

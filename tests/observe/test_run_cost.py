@@ -50,14 +50,26 @@ def test_a_cost_comes_back_from_json_with_its_keys(cost: RunCost) -> None:
     assert set(msgspec.json.decode(written)) == {"total_cost", "breakdown", "currency"}
 
 
+@given(costs.filter(lambda cost: cost.total is not None))
+def test_numbers_are_read_and_written_as_in_gollem(cost: RunCost) -> None:
+    numbers = msgspec.json.Encoder(decimal_format="number").encode(cost)
+    written = msgspec.json.decode(numbers)
+    assert written["total_cost"] == float(cost.total or 0)
+    assert set(map(type, [written["total_cost"], *written["breakdown"].values()])) <= {int, float}
+    assert msgspec.json.decode(numbers, type=RunCost) == cost
+
+
 @pytest.mark.parametrize(
     ("breakdown", "shown"),
     [
         ({}, "0 EUR"),
         ({"a": Decimal("1E-7")}, "0.0000001 EUR"),
         ({"a": Decimal("10.00"), "b": Decimal("2.50")}, "12.5 EUR"),
-        ({"a": None}, "unknown (no price for a)"),
-        ({"a": None, "b": Decimal("0.20"), "c": None}, "unknown (at least 0.2 EUR; no price for a, c)"),
+        ({"a": None}, "unknown (no price or no usage of a)"),
+        (
+            {"a": None, "b": Decimal("0.20"), "c": None},
+            "unknown (at least 0.2 EUR; no price or no usage of a, c)",
+        ),
     ],
 )
 def test_a_cost_is_shown_in_full(breakdown: dict[str, Decimal | None], shown: str) -> None:

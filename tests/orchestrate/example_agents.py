@@ -31,6 +31,7 @@ from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.recorded import load
 from flyball.orchestrate.result import RunResult
 from tests.orchestrate.models import Script
+from tests.patience import PATIENCE
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 
@@ -87,13 +88,13 @@ class ExampleRun:
         if self.decisions:
             await self._decide(journal, runtime)
         try:
-            result = await asyncio.wait_for(running, 20)
+            result = await asyncio.wait_for(running, PATIENCE)
         except Deferred as deferred:
             results = [
                 DeferredToolResult(one.tool_name, one.tool_call_id, self.result) for one in deferred.requests
             ]
             await (runtime.answer("one", results) if runtime else send_results(journal, "one", results))
-            result = await asyncio.wait_for(run(), 20)
+            result = await asyncio.wait_for(run(), PATIENCE)
         check_history(result.messages)
         return str(result.output), result.messages, result.usage, normal_form(await result.events())
 
@@ -121,6 +122,7 @@ def _hotel(module: ModuleType, folder: Path) -> Any:
 
 
 EXAMPLE_RUNS = (
+    ExampleRun("agent_as_tool", "Explain it.", "A governor keeps an engine at a steady speed."),
     ExampleRun(
         "approval",
         "Refund orders 17 and 18.",
@@ -129,6 +131,7 @@ EXAMPLE_RUNS = (
         decisions=((SignalType.REJECT, 1, "ask a manager"), (SignalType.APPROVE, 0, "")),
     ),
     ExampleRun("around_the_model", "Where is order 17? I live at 12 Elm Street.", "It comes on Tuesday."),
+    ExampleRun("conversation", "Where is the harbour?", "South of the town hall."),
     ExampleRun("costs", "How do owls fly?", "Owls fly silently."),
     ExampleRun(
         "deferred_calls",
@@ -145,9 +148,28 @@ EXAMPLE_RUNS = (
         "My card is 4111 1111 1111 1111. When does my parcel come?",
         "On Tuesday, between 9 and 11.",
     ),
+    ExampleRun(
+        "knowledge",
+        "When does the library close?",
+        "The library closes at six on Sundays.",
+        lambda module, _: module.SQLiteKnowledgeBase(),
+    ),
+    ExampleRun("long_conversations", "Four chapters, please.", "It rains a lot."),
     ExampleRun("outputs", "Oslo?", "place='Oslo' millimetres=4 hours=[8, 9, 10]"),
+    ExampleRun(
+        "prompts",
+        "The same again, please.",
+        "With pleasure.",
+        lambda module, _: module.Customer("Ann", [("tea", 4)]),
+    ),
     ExampleRun("runs", "When does it leave?", "The train leaves at 9:04 from platform 3."),
     ExampleRun("streaming", "Oslo?", "Snow until noon, then clear skies."),
+    ExampleRun(
+        "validation",
+        "I am ann@example.org, and my order is late.",
+        "We are sorry, it comes on Tuesday.",
+    ),
+    ExampleRun("watching", "What does a kite cost?", "A kite costs 12."),
     ExampleRun(
         "testing_an_agent",
         "There is no tea!",

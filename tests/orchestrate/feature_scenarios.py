@@ -37,11 +37,17 @@ from flyball import (
 )
 from flyball.core.messages import Image, Message, Role, Text, ToolCall, assistant, user
 from flyball.inference.answers import tool_call as call
+from tests.orchestrate.knowledge_scenarios import KNOWLEDGE
+from tests.orchestrate.memory_scenarios import MEMORY
 from tests.orchestrate.middleware_scenarios import MIDDLEWARE
 from tests.orchestrate.models import Script
 from tests.orchestrate.output_scenarios import OUTPUTS
+from tests.orchestrate.prompt_scenarios import PROMPTS
 from tests.orchestrate.run_scenarios import RUNS
 from tests.orchestrate.scenario import Scenario
+from tests.orchestrate.tree_scenarios import TREES
+from tests.orchestrate.validation_scenarios import VALIDATION
+from tests.orchestrate.watching_scenarios import WATCHED
 
 
 class Town(BaseModel):
@@ -287,4 +293,18 @@ COSTS = (
     ),
 )
 
-FEATURES = (*GUARDRAILS, *INTERCEPTORS, *CONDITIONS, *COSTS, *OUTPUTS, *RUNS, *MIDDLEWARE)
+FEATURES = (
+    *GUARDRAILS,
+    *INTERCEPTORS,
+    *CONDITIONS,
+    *COSTS,
+    *OUTPUTS,
+    *RUNS,
+    *MIDDLEWARE,
+    *PROMPTS,
+    *KNOWLEDGE,
+    *MEMORY,
+    *WATCHED,
+    *TREES,
+    *VALIDATION,
+)

@@ -74,7 +74,10 @@ async def hurried(request: Request) -> Request:
     more = (*request.tools[1:], ToolDefinition("hurry", {"type": "object"}), *request.tools[:1])
     return replace(
         request,
-        messages=(system(f"Hurry, it is turn {turn}."), *request.messages),
+        messages=(
+            system(f"Hurry, it is turn {turn}."),
+            *[one for one in request.messages if one.role != "system"],
+        ),
         tools=more,
         tool_choice=ToolChoice("none") if turn == 3 else request.tool_choice,
         settings=ModelSettings(temperature=0.5, options={"fast": True}),
@@ -83,11 +86,11 @@ async def hurried(request: Request) -> Request:
 
 @ChangeRequest
 def a_window(request: Request) -> Request:
-    """The first message and the last two, in every other turn."""
+    """The instructions, the prompt and the last two messages, in every other turn."""
     messages = request.messages
-    if len(messages) < 4 or turn_of(request) % 2:
+    if len(messages) < 5 or turn_of(request) % 2:
         return request
-    return replace(request, messages=(messages[0], *messages[-2:]))
+    return replace(request, messages=(*messages[:2], *messages[-2:]))
 
 
 @ChangeRequest
@@ -146,9 +149,8 @@ class Twice(Middleware):
             yield piece
 
     def louder(self, request: Request) -> Request:
-        return replace(
-            request, id=f"{request.id}-louder", messages=(*request.messages[:-1], user("Once more!"))
-        )
+        more = (*request.messages[:1], assistant("Hm."), user("Once more!"), *request.messages[1:])
+        return replace(request, id=f"{request.id}-louder", messages=more)
 
 
 async def refusing(request: Request, call_next: CallNext) -> Result:

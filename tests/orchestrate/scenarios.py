@@ -21,6 +21,7 @@ from flyball import (
     ToolCallRejection,
     ToolChoice,
     UsageLimits,
+    UsageQuota,
     tool,
 )
 from flyball.core.errors import EngineError
@@ -457,6 +458,18 @@ SCENARIOS = (
             tools=[picky, add],
         ),
         code="TOOL_EXECUTION_FAILED",
+    ),
+    Scenario(
+        "calls that are cut off too often",
+        lambda: Agent(
+            Script(*[said(ToolCall("a", "add", '{"x": 1, "'), reason=FinishReason.LENGTH)] * 2), tools=[add]
+        ),
+        code="INFERENCE_MALFORMED_RESPONSE",
+    ),
+    Scenario(
+        "a quota is used up",
+        lambda: Agent(Script(*TEN), tools=[add], limits=Limits(quota=UsageQuota(max_requests=2))),
+        code="ORCHESTRATION_QUOTA_EXCEEDED",
     ),
     Scenario(
         "the iterations are used up",

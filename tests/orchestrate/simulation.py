@@ -17,6 +17,7 @@ from msgspec import UNSET
 from flyball.core.around import Around, Sent
 from flyball.core.carried import Carried
 from flyball.core.codec import decode_event, encode_event
+from flyball.core.compaction import CompactionPlan
 from flyball.core.edits import edits_between
 from flyball.core.effects import (
     Admit,
@@ -37,6 +38,7 @@ from flyball.core.events import (
     Admitted,
     AnswerReviewed,
     CallsJudged,
+    ChildEnded,
     ChildStarted,
     Delivered,
     Ended,
@@ -75,18 +77,20 @@ from flyball.core.messages import (
 )
 from flyball.core.signals import Signal, SignalType
 from flyball.core.snapshot import RunSnapshot
-from flyball.core.spec import LoopSpec, OutputMode, OutputSpec, RepairSpec
+from flyball.core.spec import CompactSpec, LoopSpec, OutputMode, OutputSpec, RepairSpec
 from flyball.core.tools import Safety, ToolChoice, ToolDefinition, ToolKind, ToolSpec
-from flyball.core.usage import RunUsage, Usage
+from flyball.core.usage import CallUsage, RunUsage, Usage
 from flyball.orchestrate import reaching
 from flyball.orchestrate.call_ids import told_apart
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.candidates import candidates
+from flyball.orchestrate.compacted import can_be_planned, remembered
 from flyball.orchestrate.machine import accepts, apply, fold, inference_owed, owed, start
 from flyball.orchestrate.requests import request_for
-from flyball.orchestrate.sending import base
+from flyball.orchestrate.sending import base, outgoing
 from flyball.orchestrate.snapshot import snapshot_of
+from flyball.orchestrate.spending import spent
 from flyball.orchestrate.state import EDGES, State
-from flyball.orchestrate.turn import waits_for_results
 
 T = TypeVar("T")
 
@@ -171,6 +175,7 @@ specs = st.builds(
     delivers=st.booleans(),
     editor=st.sampled_from(["", "editor"]),
     provider=st.sampled_from(["", "openai"]),
+    compactor=st.sampled_from([None, CompactSpec("auto_context", "Sum it up.")]),
 )
 
 texts = st.sampled_from(["", "hello", "{}", "ein Löwe"])
@@ -182,6 +187,8 @@ _up_to = [st.integers(0, most) for most in range(10)]
 _some_ids = st.lists(call_ids, unique=True, max_size=4)
 _arguments = st.sampled_from(["{}", '{"x": 1}', '{"x": 1}', '{"x": '])
 _usages = st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9))
+_below = st.lists(st.builds(CallUsage, st.just(1000.0), st.just("m"), _usages), max_size=2)
+"""What a loop under this one used."""
 _finishes = st.none() | st.sampled_from(FinishReason)
 _other_arguments = st.none() | st.just("{}")
 _statuses = st.sampled_from([ResultKind.RETURN, ResultKind.RETURN, ResultKind.RETRY, ResultKind.DEFERRED])
@@ -195,6 +202,16 @@ carried = st.none() | st.builds(
     retries=st.integers(0, 2),
     tool_retries=st.none() | st.just({"look": 1}),
 )
+_purposes: SearchStrategy[Purpose] = st.sampled_from(["turn", "turn", "repair", "compact"])
+_earlier = Message(Role.TOOL, (ToolResult("z1", "look", "ok"),))
+_earlier_call = assistant("", ToolCall("z1", "look"))
+earlier: SearchStrategy[tuple[Message, ...]] = st.sampled_from(
+    [
+        (),
+        (user("One?"), assistant("1."), user("Two?"), _earlier_call, _earlier, assistant("2.")),
+    ]
+)
+"""What was said before the loop began."""
 _reflected = st.sampled_from(["", "", "too short"])
 _children = st.sampled_from(["loop", "loop-editor", "one", "two"])
 _outcomes = st.sampled_from(Outcome)
@@ -307,8 +324,10 @@ class World:
         # What is sent, and what is left at the end, is valid for every provider.
         if state.at == "infer":
             check_history(state.history, complete=True)
-            check_history(state.history if state.sent is None else state.sent, complete=True)
-        if state.at == "repair":
+            check_history(outgoing(state), complete=True)
+        if state.at in ("prepare", "compact"):
+            check_history(remembered(state), complete=True)
+        if state.at in ("repair", "compact"):
             called = inference_owed(state)
             assert called is not None
             check_history(request_for(state, called).messages, complete=True)
@@ -319,9 +338,9 @@ class World:
         assert state.open == sum(result is None for result in state.results)
         # What the calls used is what the run has used: its cost leaves nothing out.
         began = Usage() if state.carried is None else state.carried.usage
-        spent = sum([call.usage for call in state.spent if call.usage is not None], Usage())
-        assert spent.input_tokens + began.input_tokens == state.usage.input_tokens
-        assert spent.output_tokens + began.output_tokens == state.usage.output_tokens
+        used = sum([call.usage for call in spent(state) if call.usage is not None], Usage())
+        assert used.input_tokens + began.input_tokens == state.usage.input_tokens
+        assert used.output_tokens + began.output_tokens == state.usage.output_tokens
         self.check_what_waits()
         self.check_tool_state()
         self.check_the_end()
@@ -389,6 +408,9 @@ class World:
         recorded = [event.loop_id for event in self.journal if isinstance(event, ChildStarted)]
         assert list(state.children) == recorded
         assert len(set(recorded)) == len(recorded)
+        over = [event.loop_id for event in self.journal if isinstance(event, ChildEnded)]
+        assert len(set(over)) == len(over), "what a child used counts once"
+        assert set(over) <= set(recorded)
         for effect in owed(state):
             if isinstance(effect, End):
                 cancelled, answered = (state.outcome is one for one in (Outcome.CANCELLED, Outcome.SUCCESS))
@@ -417,7 +439,11 @@ def replied(draw: st.DrawFn, world: World, effect: Effect) -> Event:
     if isinstance(effect, Prepare):
         offered = tuple(draw(_some_names))
         known = tuple(name for name in offered if name in state.spec.tools)
-        edits, skipped = (), ""
+        plans = [CompactionPlan(stop, 9, 100) for stop in range(len(state.history) + 1)]
+        plans = [plan for plan in plans if can_be_planned(state, plan)]
+        if plans and not failed and draw(_either):
+            return TurnPrepared(now, effect.turn, compact=one_of_these(draw, plans))
+        edits, skipped = edits_between(base(state), remembered(state)), ""
         if one_in(draw, 3):
             # Whatever was said, something else is sent: as an interceptor may have it.
             edits = edits_between(base(state), [user("Something else."), *draw(_sent_besides)])
@@ -495,14 +521,19 @@ def from_outside(draw: st.DrawFn, world: World) -> Event:
         world.now += draw(_later)  # and it does not come back
         return TimePassed(world.now)
     if kind == 5:
-        return StageMoved(now, draw(_stages)) if draw(_either) else ChildStarted(now, draw(_children))
+        if draw(_either):
+            return StageMoved(now, draw(_stages))
+        child = draw(_children)
+        if draw(_either):
+            return ChildStarted(now, child)
+        return ChildEnded(now, child, spent=tuple(draw(_below)), requests=draw(_up_to[3]))
     if kind == 6:
         return Reopened(now)
     if kind == 7:
         return Ended(now, draw(_outcomes))
     turn = one_of_these(draw, range(state.turn + 2))
     if kind == 8:
-        purpose: Purpose = "turn" if draw(_either) else "repair"
+        purpose: Purpose = draw(_purposes)
         return ModelAnswered(now, turn, said(draw, state.spec), purpose=purpose)
     index = draw(_indices)
     if draw(_either):

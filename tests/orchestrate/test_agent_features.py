@@ -11,9 +11,15 @@ from flyball import (
     Agent,
     AgentFeatures,
     AmbientContext,
+    AutoContext,
+    ConsoleExporter,
     ContentFilter,
     CostTracker,
     DefaultToolTimeout,
+    Deps,
+    EventBus,
+    Hook,
+    Knowledge,
     Limits,
     MaxTurns,
     MessageInterceptor,
@@ -22,6 +28,8 @@ from flyball import (
     Reflection,
     RequestMiddleware,
     ResponseInterceptor,
+    SlidingWindow,
+    StaticKnowledgeBase,
     StreamMiddleware,
     TextContains,
     ToolCallFilterResult,
@@ -29,7 +37,9 @@ from flyball import (
     ToolResultValidator,
     Toolset,
     ToolsPrepare,
+    Tracing,
     UsageQuota,
+    Watcher,
     stateful,
     tool,
 )
@@ -91,6 +101,8 @@ ONE_EACH: dict[str, dict[str, Any]] = {
     "tool_filters": {"tool_filters": [passes]},
     "input_guardrails": {"features": [ContentFilter("spam")]},
     "turn_guardrails": {"features": [MaxTurns(3)]},
+    "history_processors": {"features": [SlidingWindow(3)]},
+    "has_auto_context": {"features": [AutoContext(1000)]},
     "message_interceptors": {"features": [MessageInterceptor(nothing)]},
     "response_interceptors": {"features": [ResponseInterceptor(nothing)]},
     "run_conditions": {"features": [TextContains("enough")]},
@@ -102,18 +114,28 @@ ONE_EACH: dict[str, dict[str, Any]] = {
     "has_reflection": {"features": [Reflection(nothing)]},
     "has_ambient_context": {"features": [AmbientContext()]},
     "has_cost_tracker": {"features": [CostTracker()]},
+    "has_knowledge_base": {"features": [Knowledge(StaticKnowledgeBase())]},
+    "has_knowledge_auto_store": {"features": [Knowledge(StaticKnowledgeBase(), auto_store=True)]},
     "has_grammar": {"grammar": GRAMMAR},
     "has_usage_quota": {"limits": Limits(quota=UsageQuota(max_requests=3))},
+    "has_deps": {"features": [Deps("a database")]},
     "deliveries": {"deliveries": [nothing]},
     "has_editor": {"editor": Agent("test", name="editor")},
+    "hooks": {"features": [Hook(on_run_start=nothing)]},
+    "trace_exporters": {"features": [Tracing(ConsoleExporter())]},
+    "has_event_bus": {"features": [EventBus()]},
+    "has_tracing": {"features": [Tracing()]},
+    "watchers": {"features": [Watcher()]},
 }
 """For each feature, what gives an agent one of it and nothing else."""
+WITH = {"has_knowledge_auto_store": ("has_knowledge_base",), "trace_exporters": ("has_tracing",)}
+"""What cannot be without another."""
 
 
 @pytest.mark.parametrize("name", list(COUNTS))
 def test_what_is_used_is_counted_and_nothing_else(name: str) -> None:
     features = Agent("no such model", **ONE_EACH[name]).features()
-    assert features.used == (name,)
+    assert features.used == (*WITH.get(name, ()), name)
     assert getattr(features, name) == 1
     assert type(getattr(features, name)) is (bool if name.startswith("has_") else int)
 
@@ -132,6 +154,7 @@ def test_every_kind_of_feature_is_counted() -> None:
             f"run_{place}",
             f"request_{place}",
             f"has_{one}",
+            f"has_{place}",
             f"has_cost_{one}",
             f"has_{one}_context",
         }

@@ -493,14 +493,27 @@ async def test_a_validator_that_is_never_content_fails_the_run(run: Runner) -> N
     assert "longer, please" in str(error)
 
 
-async def test_a_validator_may_make_something_else_of_the_output(run: Runner) -> None:
-    def spelled(_: RunContext[Any], number: int) -> str:
-        return f"number {number}"
+CITY_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
-    result = await run(
-        Agent(Script(final(result=7)), output=int, output_mode="tool", validators=[spelled]), "go"
-    )
-    assert result.output == "number 7"
+
+@pytest.mark.parametrize(
+    ("output", "answer", "given"),
+    [
+        (int, final(result=7), "number 7"),
+        (str, "Rome", 7),
+        (str, "Rome", ["Rome"]),
+        (City, final(name="Rome"), {"nom": "Rome"}),
+        ([City, int], call("final_result_City", {"name": "Rome"}), ["Rome"]),
+        (CITY_SCHEMA, final(name="Rome"), {"nom": "Rome"}),
+    ],
+    ids=["int", "text", "text as a list", "model", "union", "schema"],
+)
+async def test_a_validator_gives_an_output_of_the_type(
+    run: Runner, output: Any, answer: Any, given: Any
+) -> None:
+    agent = Agent(Script(answer), output=output, validators=[lambda _, __: given])
+    error = await run.failing(UserError, agent, "go")
+    assert "is not what the agent is to give" in str(error)
 
 
 async def test_a_validator_whose_own_task_was_cancelled_has_failed(run: Runner) -> None:

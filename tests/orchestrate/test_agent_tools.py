@@ -39,6 +39,7 @@ from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import Saying, Script
 from tests.orchestrate.scenarios import TEN, add, breaks, finish, picky, step
 from tests.orchestrate.where import Where
+from tests.patience import PATIENCE
 
 
 def results_of(result: Any) -> list[ToolResult]:
@@ -172,7 +173,7 @@ async def test_no_more_calls_run_at_once_than_allowed(orderly: Where, room: int)
 async def test_sync_tools_run_in_threads_with_the_callers_context(orderly: Where) -> None:
     who: ContextVar[str] = ContextVar("who")
     who.set("me")
-    both_here = threading.Barrier(2, timeout=10)
+    both_here = threading.Barrier(2, timeout=PATIENCE)
 
     @tool
     def meet(n: int) -> str:
@@ -472,9 +473,9 @@ async def test_ten_thousand_calls_in_one_turn_take_seconds_not_minutes(*, sequen
 
     calls = [ToolCall(f"c{n}", "add_one", f'{{"x":{n},"y":1}}') for n in range(10_000)]
     agent = Agent(Script(calls, "done"), tools=[add_one], limits=Limits(calls_per_turn=None))
-    began = time.perf_counter()
+    began = time.process_time()
     result = await agent.run("go")
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 10
     assert [found.content for found in results_of(result)] == list(range(1, 10_001))
     assert fold(await result.events()) == result.state
 
@@ -486,10 +487,10 @@ async def test_ten_thousand_calls_without_ids_are_told_apart_in_no_time() -> Non
     def nameless(_: Any) -> Result:
         return Result(Message(Role.ASSISTANT, tuple(calls)))
 
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(UsageLimitExceeded):
         await Agent(Saying(nameless), tools=[add]).run("go")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 5
 
 
 # Ending the loop

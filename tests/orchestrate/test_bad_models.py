@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from flyball import Agent, Limits
+from flyball import Agent, Limits, tool
 from flyball.core.errors import (
     ContentFilterError,
     ContextExceeded,
     EngineError,
     FlyballError,
+    IncompleteToolCall,
     ModelHTTPError,
+    ToolRetriesExceeded,
     UnexpectedModelBehavior,
 )
 from flyball.core.events import ModelAnswered, ModelFailed, Outcome
@@ -45,7 +49,7 @@ from flyball.testing.split import SplitDriver
 from tests.orchestrate.conftest import Runner
 from tests.orchestrate.models import Saying, Script
 from tests.orchestrate.scenarios import add, said
-from tests.orchestrate.where import Where
+from tests.orchestrate.where import Where, read_into
 
 
 class UnprintableError(Exception):
@@ -212,6 +216,42 @@ async def test_calls_that_were_cut_go_back_to_the_model(run: Runner) -> None:
     assert result.messages[2].tool_results[0].status is ResultKind.RETRY
 
 
+class Sum(BaseModel):
+    x: int
+
+
+@tool(retries=9)
+async def other(x: int) -> int:
+    """May be called wrongly more often."""
+    return x
+
+
+CUT = '{"x": 1, "y'
+
+
+@pytest.mark.parametrize("name", ["add", "final_result", "nobody"])
+async def test_calls_that_are_cut_again_and_again_fail_the_run_as_such(run: Runner, name: str) -> None:
+    answers = [said(ToolCall(str(n), name, CUT), reason=FinishReason.LENGTH) for n in range(3)]
+    error = await run.failing(IncompleteToolCall, Agent(Script(*answers), tools=[add], output=Sum), "hi")
+    assert "max_tokens" in str(error)
+    assert (error.body, error.details["tool"]) == (CUT, name)
+
+
+WRONG = {
+    "what is no JSON, though it was not cut": ([ToolCall("0", "add", CUT)], FinishReason.TOOL_CALL),
+    "another call was cut": ([ToolCall("0", "add"), ToolCall("1", "other", CUT)], FinishReason.LENGTH),
+    "cut where it was whole": ([ToolCall("0", "add")], FinishReason.LENGTH),
+}
+
+
+@pytest.mark.parametrize(("calls", "reason"), WRONG.values(), ids=WRONG)
+async def test_calls_that_are_only_wrong_do_not(
+    run: Runner, calls: list[ToolCall], reason: FinishReason
+) -> None:
+    agent = Agent(Script(*[said(*calls, reason=reason)] * 3), tools=[add, other], retries=1)
+    await run.failing(ToolRetriesExceeded, agent, "hi")
+
+
 @pytest.mark.parametrize("depth", [100, 100_000])
 async def test_arguments_nested_without_end_go_back_to_the_model(run: Runner, depth: int) -> None:
     deep = ToolCall("a", "add", '{"x":' + "[" * depth + "]" * depth + "}")
@@ -336,8 +376,10 @@ async def test_a_stream_that_goes_wrong_fails_the_run_and_keeps_what_came(
     where: Where, events: tuple[Any, ...], kind: type[FlyballError], text: str | None
 ) -> None:
     async with where.stream(streaming(giving(*events)), "hi") as stream:
-        seen = [event async for event in stream.events()]
+        seen: list[Any] = []
         with pytest.raises(kind) as caught:
+            await read_into(seen, stream.events())
+        with pytest.raises(kind, match=re.escape(str(caught.value))):
             _ = stream.result
     assert type(caught.value) is kind
     assert len(seen) <= len(events) or not where.calm
@@ -351,6 +393,5 @@ async def test_a_stream_that_cannot_even_begin_fails_the_run() -> None:
         raise OSError("no socket")
 
     async with streaming(broken).run_stream("hi") as stream:
-        assert [piece async for piece in stream.text()] == []
         with pytest.raises(EngineError, match="no socket"):
-            _ = stream.result
+            await anext(stream.text())

@@ -37,6 +37,7 @@ from flyball.inference.request import ModelInfo, Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.inference.stream import Finish, StreamEvent, TextDelta
 from flyball.orchestrate.driver import Drive
+from flyball.orchestrate.spending import spent
 from flyball.validate.interceptors import InterceptResult, ResponseInterceptor
 from tests.orchestrate.conftest import Runner
 from tests.orchestrate.models import Script
@@ -220,10 +221,9 @@ async def test_a_failed_call_costs_what_it_had_used(where: Where) -> None:
     tracker = CostTracker(PRICING)
     agent = Agent(FunctionEngine(fails, breaks, info="small"), features=[tracker])
     async with where.stream(agent) as stream:
-        async for _ in stream.events():
-            pass
-    with pytest.raises(EngineError) as caught:
-        _ = stream.result
+        with pytest.raises(EngineError) as caught:
+            async for _ in stream.events():
+                pass
     assert caught.value.partial.cost.breakdown == {"small": Decimal(2)}
     with pytest.raises(EngineError) as caught:
         await agent.run("go")
@@ -261,7 +261,7 @@ async def test_a_price_that_is_not_known_is_said_to_be(run: Runner) -> None:
     assert result.cost is not None
     assert result.cost.total is None
     assert result.cost.unknown == ("nameless",)
-    assert str(result.cost) == "unknown (at least 2 USD; no price for nameless)"
+    assert str(result.cost) == "unknown (at least 2 USD; no price or no usage of nameless)"
     assert tracker.total_cost is None
 
 
@@ -412,7 +412,7 @@ async def test_an_unknown_price_stops_a_run_that_has_a_budget(run: Runner) -> No
     answers = (adding("small", 1), adding("nameless", 2), by("small", Text("done")))
     agent, _ = priced(*answers, tracker=tracker, features=[MaxCost(9, tracker)])
     error = await run.failing(RunConditionError, agent, "go")
-    assert "unknown (at least 2 USD; no price for nameless), and 9 USD are allowed" in str(error)
+    assert "unknown (at least 2 USD; no price or no usage of nameless), and 9 USD are allowed" in str(error)
     assert "give the model a price" in str(error)
     assert error.partial.usage.requests == 2
 
@@ -495,6 +495,6 @@ async def test_the_events_say_what_the_state_has_spent(run: Runner) -> None:
     agent, _ = priced(*ANSWERS)
     result = await run(agent, "go")
     answered = [event for event in await result.events() if isinstance(event, ModelAnswered)]
-    assert [(call.at, call.model, call.usage) for call in result.state.spent] == [
+    assert [(call.at, call.model, call.usage) for call in spent(result.state)] == [
         (event.at, event.message.model, event.message.usage) for event in answered
     ]

@@ -7,8 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from flyball import Agent, Limits, MemoryJournal, ToolCall, ToolResult, send_signal, tool
+from flyball import (
+    Agent,
+    Limits,
+    MemoryJournal,
+    ToolCall,
+    ToolOutputTruncation,
+    ToolResult,
+    send_signal,
+    tool,
+    truncate_tool_output,
+)
 from flyball.core.deferred import DeferredToolRequest, DeferredToolResult
 from flyball.core.errors import (
     AnswerRefused,
@@ -108,6 +119,43 @@ async def test_a_run_stops_where_it_waits_and_goes_on_by_its_results(where: Wher
     kinds = [one.result.status for one in await result.events() if isinstance(one, ToolReturned)]
     assert kinds.count(ResultKind.DEFERRED) == 2
     assert len(kinds) == 5
+
+
+LONG = "line\n" * 5000
+CUT = truncate_tool_output(LONG, 20)
+
+
+async def test_a_result_from_outside_is_cut_like_any_other(where: Where) -> None:
+    agent = agent_of(TWO, "done", features=[ToolOutputTruncation(20)])
+    app, docs = (await stopped(where, agent, "deferred-long")).requests
+    refused = ok([docs], LONG, is_error=True)
+    result = await where.run(agent, "go", "deferred-long", deferred_results=[*ok([app], LONG), *refused])
+    assert [one.text for one in result.messages[2].tool_results] == [CUT, "seen", LONG]
+    again = await where.run(agent, "go", "deferred-long", deferred_results=ok([app], LONG))
+    assert again.messages == result.messages
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        (LONG * 300, truncate_tool_output(LONG * 300, 20)),
+        ({"pages": 3}, '{"pages":3}'),
+        (ToolResult("", "", LONG), CUT),
+        (ToolResult("", "", LONG, stop_loop=True), LONG),
+    ],
+    ids=["more than can be recorded", "short", "a ToolResult", "the answer"],
+)
+async def test_results_for_messages_are_cut_too(given: Any, taken: str) -> None:
+    agent = agent_of(call("build", {"target": "app"}), "done", features=[ToolOutputTruncation(20)])
+    with pytest.raises(Deferred) as caught:
+        await agent.run("go")
+    (request,) = caught.value.requests
+    results: list[Any] = ok([request], given)
+    if isinstance(given, ToolResult):
+        results = [replace(given, call_id=request.tool_call_id)]
+    fresh = agent.clone(model=Script("done"))
+    result = await fresh.run(messages=caught.value.messages, deferred_results=results)
+    assert result.messages[2].tool_results[0].text == taken
 
 
 @pytest.mark.parametrize("way", ["stream", "iter"])
@@ -264,7 +312,7 @@ async def test_approval_is_waited_for_and_then_told(where: Where) -> None:
 async def test_a_fork_goes_on_from_before_and_may_wait_itself(where: Where) -> None:
     agent = agent_of(call("look"), call("build", {"target": "app"}), "done")
     error = await stopped(where, agent, "deferred-source")
-    with pytest.raises(UserError, match="cannot be forked after turn 2"):
+    with pytest.raises(UserError, match=r"turn 2 of loop .* is not over"):
         await agent.fork("deferred-source", where.journal, turn=2)
     with pytest.raises(Deferred) as caught:
         await agent.fork("deferred-source", where.journal, turn=1, new_loop_id=f"forked-{where.kind}")

@@ -20,6 +20,7 @@ from flyball.tool.errors import CallDeferred
 from tests.orchestrate.driven import WAYS, Driven, Way
 from tests.orchestrate.models import Place, Script
 from tests.orchestrate.where import Where
+from tests.patience import PATIENCE
 
 
 class Shell:
@@ -83,7 +84,7 @@ async def test_asking_twice_is_asking_once(orderly: Where) -> None:
     async def stubborn(ctx: RunContext[Any]) -> str:
         """Looks when it has done what it does, and may see it late."""
         await place.hang()
-        await asyncio.wait_for(ctx.detach.wait(), 20)
+        await asyncio.wait_for(ctx.detach.wait(), PATIENCE)
         return "asked"
 
     await driven.start(Agent(Script(call("stubborn"), "done"), tools=[stubborn]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,24 @@ import pytest
 
 from flyball import LocalRuntime, MemoryJournal, SQLiteJournal
 from flyball.testing import ROUGH, SplitDriver
-from tests.orchestrate.example_agents import EXAMPLE_RUNS, FOLDER, ExampleRun
+from tests.orchestrate.example_agents import EXAMPLE_RUNS, FOLDER, ExampleRun, example
+from tests.orchestrate.models import Script
 from tests.orchestrate.where import Where
 
 
 def test_no_example_is_left_out() -> None:
-    assert {run.name for run in EXAMPLE_RUNS} == {file.stem for file in FOLDER.glob("*.py")}
+    flows = {"flows", "observing", "patterns", "rag"}  # no agents of their own: the next test runs the first
+    assert {run.name for run in EXAMPLE_RUNS} | flows == {file.stem for file in FOLDER.glob("*.py")}
+
+
+async def test_the_flow_of_the_examples(where: Where) -> None:
+    module = example("flows")
+    with ExitStack() as stack:
+        for agent in (module.researcher, module.critic, module.editor):
+            stack.enter_context(agent.override(model=Script(*agent.config.model.answers)))
+        result = await module.report.run("Why?", **where.options({"loop_id": f"report-{where.kind}"}))
+    assert result.output == "RIVERS RISE (9 words)"
+    assert result.usage.requests == 3
 
 
 @pytest.mark.parametrize("run", EXAMPLE_RUNS, ids=repr)

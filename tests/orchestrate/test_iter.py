@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from flyball import Agent, Limits, RunContext, tool
-from flyball.core.errors import AgentRunClosed, FlyballError, IterationLimit, RuleFailed
+from flyball.core.errors import (
+    AgentRunClosed,
+    CancelledSignal,
+    FlyballError,
+    IterationLimit,
+    RuleFailed,
+    UserError,
+)
 from flyball.core.messages import ResultKind
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.journal import Journal
@@ -18,7 +25,7 @@ from tests.orchestrate.conftest import kinds_of
 from tests.orchestrate.driven import hanging_in
 from tests.orchestrate.models import NeverAsked, Script
 from tests.orchestrate.scenarios import SCENARIOS, TEN, Scenario, add, dynamic, said
-from tests.orchestrate.where import Where
+from tests.orchestrate.where import Where, read_into
 
 
 async def test_a_step_is_a_turn(where: Where) -> None:
@@ -53,7 +60,8 @@ async def test_prompt_functions_belong_to_the_first_step(where: Where) -> None:
 
 async def test_a_run_that_is_refused_at_the_door_has_no_step(where: Where) -> None:
     async with where.iter(Agent(NeverAsked(), instructions=lambda _: str(1 // 0))) as run:
-        assert await run.next() is None
+        with pytest.raises(RuleFailed):
+            await run.next()
         assert run.done
         with pytest.raises(RuleFailed):
             _ = run.result
@@ -127,7 +135,14 @@ async def test_messages_and_usage_grow(where: Where) -> None:
 async def test_a_failed_run_gives_its_steps_and_then_its_error(where: Where) -> None:
     agent = Agent(Script(*TEN), tools=[add], limits=Limits(max_iterations=2))
     async with where.iter(agent) as run:
-        assert len([step async for step in run]) == 2
+        steps: list[Step] = []
+        with pytest.raises(IterationLimit) as caught:
+            await read_into(steps, run)
+        assert len(steps) == 2
+        assert caught.value.partial.messages == run.messages
+        for _ in range(2):
+            with pytest.raises(IterationLimit):
+                await run.next()
         with pytest.raises(IterationLimit):
             _ = run.result
 
@@ -207,6 +222,59 @@ async def test_a_cancel_between_steps_ends_the_run(journal: Journal) -> None:
         assert run.done
         with pytest.raises(FlyballError, match="enough"):
             _ = run.result
+
+
+async def test_a_run_that_is_closed_is_over_and_what_its_end_owes_is_done(where: Where) -> None:
+    for steps in (0, 1, 2):
+        ended: list[str] = []
+
+        def deliver(_: RunContext[Any], outcome: Any, __: Any, ended: list[str] = ended) -> None:
+            ended.append(outcome.value)
+
+        # Elsewhere the loop would be ahead, perhaps at its end.
+        agent, place = hanging_in("model") if where.split else (Agent(Script(*TEN), tools=[add]), None)
+        async with where.iter(agent.clone(deliveries=[deliver])) as run:
+            if place is not None:
+                await place.entered.wait()
+            else:
+                for _ in range(steps):
+                    await run.next()
+            await run.close()
+            assert run.done
+            await run.close()
+            with pytest.raises(CancelledSignal, match="closed"):
+                _ = run.result
+            with pytest.raises(CancelledSignal, match="closed"):
+                await run.next()
+        assert set(ended) == {"cancelled"}
+        assert kinds_of(await where.journal.read(run.loop_id))[-1] == "Ended"
+
+
+async def test_steps_are_taken_one_after_the_other(where: Where) -> None:
+    agent, place = hanging_in("model")
+    async with where.iter(agent) as run:
+        first = asyncio.ensure_future(run.next())
+        await place.entered.wait()
+        with pytest.raises(UserError, match="one after the other"):
+            await run.next()
+        first.cancel()
+        await asyncio.wait([first])
+
+
+async def test_a_run_whose_block_was_left_takes_no_more_steps(where: Where) -> None:
+    agent, _ = hanging_in("model")
+    async with where.iter(agent) as run:
+        pass
+    with pytest.raises(AgentRunClosed, match="resume"):
+        await run.next()
+
+
+async def test_closing_a_run_that_is_over_changes_nothing(where: Where) -> None:
+    async with where.iter(Agent(Script("hi"))) as run:
+        async for _ in run:
+            pass
+        await run.close()
+        assert run.result.output == "hi"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=repr)

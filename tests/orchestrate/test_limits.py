@@ -140,10 +140,13 @@ async def test_each_limit_ends_the_run_by_its_name(
     tools: int,
 ) -> None:
     error = await run.failing(kind, limited(limits), "go")
-    assert error.details == details
+    assert error.details.items() >= details.items()
     assert details["limit"] in str(error)
     assert not error.retryable
     partial = error.partial
+    if isinstance(error, QuotaExceeded):
+        assert UsageQuota(**error.quota) == limits.quota
+        assert (error.usage.requests, error.usage.total_tokens) == (requests, 15 * requests)
     assert partial.outcome is Outcome.FAILED
     assert partial.output is None
     assert (partial.usage.requests, partial.usage.tool_calls) == (requests, tools)

@@ -23,6 +23,7 @@ from flyball.testing.conformance import RuntimeConformance
 from tests.orchestrate.driven import hanging_in
 from tests.orchestrate.models import Hanging, Script
 from tests.orchestrate.scenarios import SCENARIOS, Scenario, add, pay
+from tests.patience import PATIENCE
 
 
 class TestInMemory(RuntimeConformance):
@@ -198,7 +199,7 @@ async def test_a_run_comes_to_the_same_end_as_in_the_callers_task(scenario: Scen
 
 async def ended(agent: Agent[Any, Any], scenario: Scenario, **more: Any) -> tuple[Any, ...]:
     try:
-        result = await asyncio.wait_for(agent.run(scenario.prompt, **scenario.options, **more), 20)
+        result = await asyncio.wait_for(agent.run(scenario.prompt, **scenario.options, **more), PATIENCE)
     except FlyballError as error:
         result, code = error.partial, error.code
     else:

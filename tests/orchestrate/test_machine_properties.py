@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flyball.core.edits import edits_between
 from flyball.core.effects import (
     Admit,
     Deliver,
@@ -44,14 +45,17 @@ from flyball.core.messages import Message, ResultKind, Role, Text, ToolCall, Too
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import Safety
+from flyball.orchestrate.calls import detachable
 from flyball.orchestrate.commands import call_to_run
+from flyball.orchestrate.compacted import remembered
 from flyball.orchestrate.facts import call_facts
 from flyball.orchestrate.machine import accepts, apply, fold, owed
-from flyball.orchestrate.turn import detachable
+from flyball.orchestrate.sending import base
 from tests.orchestrate.simulation import (
     World,
     call_ids,
     carried,
+    earlier,
     from_outside,
     is_work,
     one_in,
@@ -69,7 +73,7 @@ _depths = st.sampled_from([0, 0, 0, 1, 9])
 @st.composite
 def worlds(draw: st.DrawFn, steps: int = STEPS) -> World:
     """A world after some steps, each of which was looked at."""
-    world = World(draw(specs), depth=draw(_depths), carried=draw(carried))
+    world = World(draw(specs), draw(earlier), draw(_depths), draw(carried))
     for _ in range(steps):
         if world.over:
             break
@@ -161,7 +165,7 @@ def benign(world: World, effect: Effect) -> Event:
     if isinstance(effect, Infer):
         calls = [definition.name for definition in state.spec.output.tools]
         parts = (ToolCall("z", calls[0], '{"x": 1}'),) if calls else (Text("done"),)
-        return ModelAnswered(world.now, effect.turn, Message(Role.ASSISTANT, parts))
+        return ModelAnswered(world.now, effect.turn, Message(Role.ASSISTANT, parts), purpose=effect.purpose)
     if isinstance(effect, Execute):
         call = state.calls[effect.index]
         return ToolReturned(world.now, effect.turn, effect.index, ToolResult(call.id, call.name, "ok"))
@@ -176,7 +180,8 @@ def _example(world: World, effect: Effect) -> Event:
     if isinstance(effect, Admit):
         return Admitted(now)
     if isinstance(effect, Prepare):
-        return TurnPrepared(now, effect.turn, tuple(world.state.spec.tools))
+        edits = edits_between(base(world.state), remembered(world.state))
+        return TurnPrepared(now, effect.turn, tuple(world.state.spec.tools), edits=edits)
     if isinstance(effect, Review):
         return AnswerReviewed(now, effect.turn)
     if isinstance(effect, Judge):

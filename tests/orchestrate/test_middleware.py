@@ -37,9 +37,9 @@ from flyball import (
 from flyball.core.around import Around, Sent
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.edits import Edit
-from flyball.core.errors import EngineError, MiddlewareFailed, UserError
+from flyball.core.errors import CancelledSignal, EngineError, InvalidMessage, MiddlewareFailed, UserError
 from flyball.core.events import Event, ModelAnswered, ModelFailed
-from flyball.core.messages import assistant, user
+from flyball.core.messages import Role, assistant, user
 from flyball.inference.answers import tool_call as call
 from flyball.inference.middleware.engine import MiddlewareEngine
 from flyball.inference.middleware.kinds import CallNext, StreamNext
@@ -114,7 +114,7 @@ _kept = st.lists(st.integers(0, 12), max_size=6)
 
 @given(st.lists(st.tuples(_kept, st.sampled_from(["keep", "mark", "add"])), min_size=1, max_size=6))
 async def test_whatever_is_changed_can_be_told_again(changes: list[tuple[list[int], str]]) -> None:
-    """Turn by turn: messages left out, marked, added, in any place."""
+    """Turn by turn: exchanges left out and added, messages marked, in any place."""
 
     @ChangeRequest
     def changing(request: Request) -> Request:
@@ -124,10 +124,10 @@ async def test_whatever_is_changed_can_be_told_again(changes: list[tuple[list[in
             at = place % len(messages)
             if how == "mark":
                 messages[at] = replace(messages[at], extra={"marked": True})
-            elif how == "add":
-                messages.insert(at, user(f"added {place}"))
-            elif len(messages) > 1:
-                del messages[at]
+            elif how == "add" and messages[at].role in (Role.USER, Role.TOOL):
+                messages[at + 1 : at + 1] = [assistant(f"added {place}"), user("Go on.")]
+            elif how == "keep" and messages[at].role is Role.ASSISTANT:
+                del messages[at : at + 2]
         return replace(request, messages=tuple(messages))
 
     answers = [call("find", {"name": str(turn)}) for turn in range(len(changes) - 1)]
@@ -136,6 +136,41 @@ async def test_whatever_is_changed_can_be_told_again(changes: list[tuple[list[in
     events = await result.events()
     assert [msgspec.json.encode(request) for request in requests_sent(events)] == engine.calls
     assert fold([decode_event(encode_event(event)) for event in events]) == result.state
+
+
+SENDS_NOTHING_VALID: dict[str, tuple[Callable[[Request], tuple[Message, ...]], str]] = {
+    "nothing": (lambda _: (), "ends with a user or a tool message"),
+    "begins with an answer": (lambda request: (assistant("Hm."), *request.messages), "message 0"),
+    "speaks twice": (lambda request: (*request.messages, user("And?")), "message 2"),
+    "a prefilled answer": (lambda request: (*request.messages, assistant("It is")), "ends with a user"),
+}
+
+
+@pytest.mark.parametrize("case", SENDS_NOTHING_VALID)
+async def test_messages_that_no_provider_takes_are_not_sent(run: Runner, case: str) -> None:
+    make, why = SENDS_NOTHING_VALID[case]
+
+    @ChangeRequest
+    def careless(request: Request) -> Request:
+        return replace(request, messages=make(request))
+
+    agent = Agent(NeverAsked(), features=[careless], instructions="Be brief.")
+    error = await run.failing(InvalidMessage, agent, "hello")
+    assert "the middleware 'careless' made messages that cannot be sent" in str(error)
+    assert why in str(error)
+
+
+async def test_what_one_middleware_breaks_another_may_mend(run: Runner) -> None:
+    @ChangeRequest
+    def more(request: Request) -> Request:
+        return replace(request, messages=(*request.messages, user("And?")))
+
+    @ChangeRequest
+    def the_last(request: Request) -> Request:
+        return replace(request, messages=request.messages[-1:])
+
+    result = await run(Agent(Script("done"), features=[more, the_last]), "hello")
+    assert result.output == "done"
 
 
 async def written_about_middleware(turns: int) -> int:
@@ -221,7 +256,7 @@ async def test_the_side_is_that_of_the_call(where: Where, side: str, plain: str,
     (batch,) = await agent().run_batch(["go"])
     assert isinstance(batch, RunResult)
     assert batch.output == plain
-    async with agent().iter("go") as steps:
+    async with where.iter(agent()) as steps:
         async for _ in steps:
             pass
     assert steps.result.output == plain
@@ -295,6 +330,18 @@ async def test_a_loop_goes_on_without_the_middleware_it_was_begun_with(journal: 
     assert again.output == "done"
 
 
+async def test_it_is_told_which_run_asks(run: Runner) -> None:
+    asked: list[str] = []
+
+    @ChangeRequest
+    def look(request: Request) -> Request:
+        asked.append(request.run_id)
+        return request
+
+    result = await run(Agent(Script(call("nope"), "2"), features=[look]), "go")
+    assert set(asked) == {result.run_id}
+
+
 async def test_a_call_behind_it_is_stopped_and_closed(where: Where) -> None:
     hanging = Hanging("some ")
     place = hanging.place
@@ -308,7 +355,8 @@ async def test_a_call_behind_it_is_stopped_and_closed(where: Where) -> None:
         reading = asyncio.create_task(drain())
         await place.entered.wait()
         await stream.cancel()
-        await reading
+        with pytest.raises(CancelledSignal):
+            await reading
     assert place.cancelled == place.times
     assert hanging.closed >= place.times
 

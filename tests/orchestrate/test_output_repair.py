@@ -42,14 +42,15 @@ from flyball.core.messages import FinishReason, Message, Retry, Text, ToolResult
 from flyball.core.usage import Usage
 from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
+from flyball.observe.timeline import InferenceStartEvent
 from flyball.orchestrate.agent import Agent as AnyAgent
 from flyball.orchestrate.correlation import correlate
 from flyball.orchestrate.lifecycle import Phase, phase_of
 from flyball.orchestrate.machine import accepts, fold, owed
 from flyball.orchestrate.projections import timeline, tool_calls_made, trajectory
-from flyball.orchestrate.projections.timeline import InferenceStartEvent
 from flyball.orchestrate.replay import steps
 from flyball.orchestrate.schema_output import SchemaOutput
+from flyball.orchestrate.spending import spent
 from flyball.orchestrate.system import System
 from tests.orchestrate.conftest import Runner, kinds_of
 from tests.orchestrate.models import Script
@@ -150,7 +151,7 @@ async def test_a_function_that_breaks_fails_the_run(run: Runner) -> None:
         raise KeyError("oops")
 
     error = await run.failing(RuleFailed, native(NO_JSON, features=[OutputRepair(breaks)]), "go")
-    assert "KeyError" in str(error)
+    assert str(error) == "the output repair 'breaks' failed: KeyError: 'oops'"
 
 
 async def test_a_function_is_told_what_is_wrong_and_about_its_run(run: Runner) -> None:
@@ -433,7 +434,7 @@ async def test_a_repair_costs_what_its_model_costs(run: Runner) -> None:
     mender = Script(said(Text(FIXED), usage=Usage(3, 1)), name="mender")
     agent = native(said(Text(NO_JSON), usage=Usage(1, 1)), features=[ModelRepair(mender), tracker])
     result = await run(agent, "go")
-    assert [call.asked for call in result.state.spent] == ["test", "mender"]
+    assert [call.asked for call in spent(result.state)] == ["test", "mender"]
     assert result.cost is not None
     assert result.cost.total == 3 + 500
     if run.calm:
@@ -503,8 +504,8 @@ async def test_a_loop_may_be_paused_before_its_repair_and_resumed(where: Where) 
     await asked.wait()
     await send_signal(where.journal, "held", Signal(SignalType.PAUSE, id="p"))
     go_on.set()
-    while fold(await where.journal.read("held")).at != "settle":
-        await where.journal.wait("held", len(await where.journal.read("held")))
+    while fold(events := await where.journal.read("held")).at != "settle":
+        await where.journal.wait("held", len(events))
     assert mender.calls == 0
     await send_signal(where.journal, "held", Signal(SignalType.RESUME, id="r"))
     assert (await running).output == City(name="Rome")

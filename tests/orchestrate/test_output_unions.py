@@ -23,7 +23,7 @@ from flyball import (
     tool,
 )
 from flyball.core.encodable import as_text
-from flyball.core.errors import RuleFailed, SchemaInvalid, UserError
+from flyball.core.errors import RuleFailed, SchemaInvalid, SchemaMalformed, UserError
 from flyball.core.events import TurnSettled
 from flyball.core.messages import Retry, Text, ToolResult
 from flyball.core.spec import OutputMode
@@ -347,6 +347,43 @@ async def test_a_types_own_schema_is_used(run: Runner) -> None:
     assert result.output == Named(name="A"), "pydantic takes it, so nothing is put right"
 
 
+class Wrong(BaseModel):
+    @classmethod
+    def __json_schema__(cls) -> Any:
+        return ["no schema"]
+
+
+class Failing(BaseModel):
+    @classmethod
+    def __json_schema__(cls) -> Any:
+        raise KeyError("no schema")
+
+
+@pytest.mark.parametrize("kind", [Wrong, Failing, list[Failing]])
+def test_a_type_whose_own_schema_is_none_is_refused(kind: Any) -> None:
+    with pytest.raises(SchemaMalformed, match=r"Wrong|Failing"):
+        _ = Agent(Script(), output=kind).spec
+
+
+class Tree(BaseModel):
+    """Holds itself."""
+
+    name: str
+    children: list[Tree] = []
+
+
+@pytest.mark.parametrize("mode", ["tool", "native"])
+async def test_a_type_that_holds_itself_is_not_wrapped(run: Runner, mode: str) -> None:
+    answer = {"name": "a", "children": [{"name": "b"}]}
+    script = Script(final(**answer) if mode == "tool" else as_text(answer))
+    agent = Agent(script, output=Tree, output_mode=mode)
+    assert agent.spec.output.outer_key is None
+    result = await run(agent, "go")
+    assert result.output == Tree(name="a", children=[Tree(name="b")])
+    if mode == "tool":
+        assert script.last.tools[0].parameters["type"] == "object"
+
+
 def loud(text: str) -> str:
     return text.upper()
 
@@ -380,7 +417,7 @@ async def test_a_function_that_breaks_fails_the_run(run: Runner) -> None:
         return 1 // len(text[:0])
 
     error = await run.failing(RuleFailed, Agent(Script("a"), output=TextOutput(breaks)), "go")
-    assert "ZeroDivisionError" in str(error)
+    assert "the output function 'breaks' failed: ZeroDivisionError" in str(error)
 
 
 async def test_what_a_function_without_a_type_gives_is_plain_when_it_is_read_again(run: Runner) -> None:

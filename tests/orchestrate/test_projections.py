@@ -176,13 +176,13 @@ def test_every_event_has_its_span(game: Played) -> None:
 
 async def test_ids_from_outside_go_on() -> None:
     given_ids = Correlation(
-        request_id="r", session_id="s", trace_id="t", span_id="caller", task_id="task", step="first"
+        request_id="r", session_id="s", trace_id="t", span_id="caller", task_id="task", step_name="first"
     )
     events = await run(agent(ADD_AND_BREAK, "done"), correlation=given_ids)
     told = {type(event).__name__: ids for ids, event in correlate(events)}
     for ids in told.values():
         assert (ids.request_id, ids.session_id, ids.trace_id) == ("r", "s", "t")
-        assert (ids.task_id, ids.step, ids.run_id) == ("task", "first", "loop")
+        assert (ids.task_id, ids.step_name, ids.run_id) == ("task", "first", "loop")
     assert told["Started"].parent_span_id == "caller"
     assert told["ToolReturned"].caused_by in {"one", "two"}
     assert told["ToolReturned"].model_request_id == "loop/1/1/infer/0"
@@ -216,8 +216,8 @@ async def test_the_timeline_of_a_run() -> None:
         "InferenceStart",
         "InferenceEnd",
         "ToolStart",
-        "ToolEnd",
         "ToolStart",
+        "ToolEnd",
         "ToolEnd",
         "InferenceStart",
         "InferenceEnd",
@@ -230,7 +230,7 @@ async def test_the_timeline_of_a_run() -> None:
     assert isinstance(end, InferenceEndEvent)
     assert (end.tokens_in, end.tokens_out, end.finish_reason, end.tool_call_count) == (7, 3, "tool", 3)
     assert start.correlation == end.correlation
-    tool_start, tool_end = told[4], told[5]
+    tool_start, tool_end = told[4], told[6]
     assert isinstance(tool_start, ToolStartEvent)
     assert (tool_start.tool_name, tool_start.tool_call_id) == ("add", "one")
     assert tool_start.correlation.model_request_id == end.correlation.model_request_id

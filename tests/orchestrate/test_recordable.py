@@ -58,7 +58,7 @@ def first_key(value: Any) -> str | None:
         ({"retries": 1.5}, "retries"),
         ({"retries": "3"}, "retries"),
         ({"limits": Limits(max_iterations=2.5)}, "max_iterations"),  # pyright: ignore[reportArgumentType]
-        ({"limits": Limits(timeout=float("inf"))}, "limits"),
+        ({"limits": Limits(timeout=float("inf"))}, "timeout"),
         ({"settings": ModelSettings(temperature="hot")}, "temperature"),  # pyright: ignore[reportArgumentType]
         ({"settings": {"temperature": 1}}, "settings"),
         ({"tool_choice": "required"}, "tool_choice"),

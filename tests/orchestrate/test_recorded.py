@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flyball import Agent, Limits, RunContext, tool
+from flyball import Agent, Limits, RunContext, ToolChoice, tool
 from flyball.core.errors import (
     CancelledSignal,
     CancelledTimeout,
@@ -487,6 +487,30 @@ async def test_a_fork_has_its_own_instructions(journal: Journal) -> None:
     script = Script("forked", first=2)
     result = await agent.clone(model=script, instructions="New.").fork(first.loop_id, journal, turn=1)
     assert result.messages[0] == system("New.")
+
+
+async def test_a_choice_that_was_met_in_the_shared_turns_is_met_in_a_fork(journal: Journal) -> None:
+    required = ToolChoice("required", auto_reset=True)
+    agent = Agent(Script(*TEN[:2], "done"), tools=[add], tool_choice=required)
+    first = await agent.run("go", journal=journal)
+    asked: list[ToolChoice | None] = []
+    for turn in (0, 1, 2):
+        script = Script("forked", first=turn + 1)
+        await agent.clone(model=script).fork(first.loop_id, journal, turn=turn)
+        asked.append(script.last.tool_choice)
+    assert asked == [required, None, None]
+
+
+async def test_another_question_or_another_choice_begins_with_the_forks_own(journal: Journal) -> None:
+    required, forced = ToolChoice("required", auto_reset=True), ToolChoice(tool_name="add", auto_reset=True)
+    agent = Agent(Script(TEN[0], "done"), tools=[add], tool_choice=required)
+    first = await agent.run("go", journal=journal)
+    script = Script("forked", first=2)
+    await agent.clone(model=script).fork(first.loop_id, journal, turn=1, prompt="Once more.")
+    assert script.last.tool_choice == required
+    script = Script("forked", first=2)
+    await agent.clone(model=script, tool_choice=forced).fork(first.loop_id, journal, turn=1)
+    assert script.last.tool_choice == forced
 
 
 async def test_a_forks_prompt_functions_are_asked_anew(journal: Journal) -> None:

@@ -17,6 +17,7 @@ from flyball.core.limits import Limits
 from flyball.core.messages import ResultKind, Retry
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.state import Reflections
 from flyball.testing import ScriptedEngine
 from flyball.validate.reflection import CORRECTION
 from tests.orchestrate.conftest import Runner
@@ -131,7 +132,7 @@ async def test_replay_asks_nobody_and_a_fork_asks_anew(journal: Journal) -> None
     assert asked == ["one", "two", "three"]
     more = agent.clone(model=ScriptedEngine("one", "four"))
     asked_anew = await more.fork(loop_id, journal, turn=2, prompt="and then?")  # another question: from 0
-    assert (asked_anew.output, asked_anew.state.reflections) == ("four", 1)
+    assert (asked_anew.output, asked_anew.state.reflections) == ("four", Reflections(1))
     unfinished = new_id()
     await journal.append(unfinished, (await journal.read(loop_id))[:2], 0)
     with pytest.raises(UserError, match="'check'"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from flyball import Limits
+from flyball import Agent, AutoContext, Limits, SlidingWindow, tool
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.correlation import Correlation
 from flyball.core.errors import EngineError, JournalCorrupt
@@ -57,10 +57,13 @@ from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolSpec
 from flyball.core.usage import Usage
+from flyball.inference.answers import tool_call_answer
+from flyball.inference.scripted import ScriptedEngine
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import (
+    context_events,
     entity_of,
     lifecycle_payloads,
     loop_created,
@@ -428,3 +431,53 @@ def test_a_journal_that_was_written_and_read_tells_the_same() -> None:
     again = [decode_event(encode_event(event)) for event in RUN]
     assert (loop_entity(again), trajectory(again, "full")) == (loop_entity(RUN), trajectory(RUN, "full"))
     assert isinstance(trajectory(again), Trajectory)
+
+
+# Contexts
+
+
+async def test_a_summary_is_told_before_and_after_and_what_is_left_out_as_collected() -> None:
+    more = " and so on" * 8
+    talk = [
+        said for n in range(6) for said in (user(f"Question {n}{more}?"), assistant(f"Answer {n}{more}."))
+    ]
+    small = Usage(input_tokens=10, context_window=100)
+    agent = Agent(
+        ScriptedEngine(tool_call_answer("note", usage=small), "Done."),
+        tools=[tool(note)],
+        features=[
+            AutoContext(220, keep_last_n=5, summary_model=ScriptedEngine("They talked.")),
+            SlidingWindow(1),
+        ],
+    )
+    result = await agent.run("Go on.", messages=talk, loop_id="long")
+    told = context_events(await result.events())
+    assert [(event.type, event.iteration, event.summary) for event in told] == [
+        ("compaction_starting", 1, ""),
+        ("compaction_complete", 1, "They talked."),
+        ("gc_complete", 1, ""),
+        ("gc_complete", 2, ""),
+    ]
+    for event in told:
+        event.validate()
+    assert {event.loop_id for event in told} == {"long"}
+    assert all(event.tokens_saved > 0 for event in told if event.type == "gc_complete")
+    assert [event.utilization > 0 for event in told] == [False, False, False, True]
+    other = agent.clone(model=ScriptedEngine("Otherwise."))
+    forked = await other.fork("long", result.journal, turn=1)
+    told = context_events(await forked.events())
+    assert [(event.type, event.loop_id) for event in told] == [("gc_complete", forked.loop_id)]
+
+
+async def test_a_summary_that_comes_to_nothing_is_told_once_and_no_compaction_not_at_all() -> None:
+    talk = [message for n in range(6) for message in (user(f"Question {n}?"), assistant(f"Answer {n}."))]
+    failing = AutoContext(5, keep_last_n=1, summary_model=ScriptedEngine(OSError("away")))
+    result = await Agent(ScriptedEngine("Done."), features=[failing]).run("Go on.", messages=talk)
+    assert [event.type for event in context_events(await result.events())] == ["compaction_starting"]
+    result = await Agent(ScriptedEngine("Done.")).run("Go on.", messages=talk)
+    assert context_events(await result.events()) == ()
+
+
+async def note() -> str:
+    """Note something."""
+    return "noted"

@@ -14,13 +14,14 @@ from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import accepts
 from flyball.orchestrate.recorded import load, send_signal
+from flyball.orchestrate.runs import Step
 from flyball.orchestrate.signalling import as_signal, fitting, signal_event, stage_if_taken
 from tests.orchestrate.driven import WAYS, Driven, hanging_in
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import TEN, add, pay
 from tests.orchestrate.simulation import World, signals
 from tests.orchestrate.test_machine_properties import worlds
-from tests.orchestrate.where import Where
+from tests.orchestrate.where import Where, read_into
 
 
 @pytest.fixture(params=WAYS)
@@ -83,8 +84,8 @@ async def test_a_refusal_says_what_fits(where: Where) -> None:
 async def test_a_refusal_names_the_calls_that_wait(driven: Driven) -> None:
     calls = [call("pay", {"amount": 1}, id="a"), call("pay", {"amount": 2}, id="b")]
     await driven.start(Agent(Script(calls, "ok"), tools=[pay]))
-    while not (await load(driven.journal, driven.loop_id))[1].awaiting:
-        await driven.journal.wait(driven.loop_id, len(await driven.journal.read(driven.loop_id)))
+    while not (loaded := await load(driven.journal, driven.loop_id))[1].awaiting:
+        await driven.journal.wait(driven.loop_id, len(loaded[0]))
     with pytest.raises(SignalRefused, match=r"no call 'z' waits for that, but a, b"):
         await driven.send("approve", call_id="z")
     assert await driven.send("approve", call_id="b") is Stage.AWAITING_APPROVAL
@@ -138,18 +139,20 @@ async def test_a_run_that_is_held_goes_on_after_a_retry(where: Where, way: str) 
     agent = Agent(Script(*TEN[:4], "done"), tools=[add], limits=Limits(max_iterations=3))
     if way == "iter":
         async with where.iter(agent) as run:
-            turns = [step.turn async for step in run]
+            steps: list[Step] = []
             with pytest.raises(IterationLimit):
-                _ = run.result
+                await read_into(steps, run)
             await run.signal("retry")
             assert not run.done
-            turns += [step.turn async for step in run]
+            await read_into(steps, run)
+            turns = [step.turn for step in steps]
             assert (turns, run.result.output) == ([1, 2, 3, 4, 5], "done")
         return
     async with where.stream(agent) as stream:
-        pieces = [piece async for piece in stream.text()]
+        with pytest.raises(IterationLimit):
+            await anext(stream.text())
         await stream.signal("retry")
-        pieces += [piece async for piece in stream.text()]
+        pieces = [piece async for piece in stream.text()]
         assert ("".join(pieces), stream.result.output) == ("done", "done")
         prompts = [part.text for part in stream.messages[0].parts if isinstance(part, Text)]
         assert prompts == ["go"]

@@ -17,7 +17,7 @@ from flyball.core.ids import new_id
 from flyball.core.messages import FinishReason, Message, Part, Role, Text, Thinking, ToolCall, assistant, user
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Request
-from flyball.inference.scripted import FunctionEngine
+from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.inference.stream import (
     Assembler,
     Finish,
@@ -34,7 +34,7 @@ from flyball.testing.split import ROUGH, SplitDriver
 from tests.orchestrate.conftest import kinds_of
 from tests.orchestrate.models import Hanging, Script
 from tests.orchestrate.scenarios import SCENARIOS, City, Scenario, add, final, said
-from tests.orchestrate.where import Where
+from tests.orchestrate.where import Where, read_into
 
 # What is read
 
@@ -212,9 +212,14 @@ async def test_a_stream_that_breaks_off_fails_the_run_with_what_had_come(where: 
         raise EngineError("gone")
 
     async with where.stream(Agent(FunctionEngine(never, broken))) as stream:
-        seen = [piece async for piece in stream.text()]
-        assert "".join(seen) == "hello world"[: 2 * after]
+        seen: list[str] = []
         with pytest.raises(EngineError, match="gone") as caught:
+            await read_into(seen, stream.text())
+        assert "".join(seen) == "hello world"[: 2 * after]
+        for again in (stream.events, stream.text, stream.stream_output, lambda: stream.text(delta=False)):
+            with pytest.raises(EngineError, match="gone"):
+                await anext(again())
+        with pytest.raises(EngineError, match="gone"):
             _ = stream.result
     failed = [event for event in await where.journal.read(stream.loop_id) if isinstance(event, ModelFailed)]
     assert len(failed) == 1
@@ -395,3 +400,25 @@ async def test_a_debounced_reading_that_is_left_can_be_begun_anew(journal: Journ
             break
         assert "".join([text async for text in stream.text()]) == "Rain, then sun."
     assert stream.result.output == "Rain, then sun."
+
+
+async def test_what_is_read_halfway_is_read_on_for_the_output() -> None:
+    engine = ScriptedEngine("the first answer", "another answer", chunk=4)
+    async with Agent(engine).run_stream("?") as stream:
+        async for _ in stream.text():
+            break
+        assert await stream.get_output() == "the first answer"
+    assert len(engine.calls) == 1
+
+
+async def test_a_stream_whose_block_was_left_is_not_read_on() -> None:
+    engine = ScriptedEngine("the first answer", chunk=4)
+    async with Agent(engine).run_stream("?") as stream:
+        async for _ in stream.text():
+            break
+    for read in (stream.text, stream.events, stream.stream_output):
+        with pytest.raises(AgentRunClosed, match="resume"):
+            read()
+    with pytest.raises(AgentRunClosed, match="resume"):
+        await stream.get_output()
+    assert len(engine.calls) == 1

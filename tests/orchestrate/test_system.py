@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from flyball import Agent, Limits, ModelRetry, ModelSettings, RunContext, tool
+from flyball import Agent, CallDeferred, Limits, ModelRetry, ModelSettings, RunContext, tool
 from flyball.core.errors import (
     ContextExceeded,
     EngineError,
@@ -420,13 +420,13 @@ async def test_the_phases_of_each_mode() -> None:
 # What goes wrong
 
 
-@pytest.mark.parametrize("mode", [Mode.PLAN, Mode.REDUNDANT, "talk"])
-async def test_a_mode_that_is_not_served(mode: Any) -> None:
-    response = await handled(asking(mode=mode))
+async def test_a_mode_that_is_not_served() -> None:
+    wrong: Any = "talk"
+    response = await handled(asking(mode=wrong))
     assert code(response) == "CONFIG_INVALID_REQUEST"
     assert response.error is not None
-    assert response.error.message.endswith("it serves chat, structured")
-    assert System("test").modes == (Mode.CHAT, Mode.STRUCTURED)
+    assert response.error.message.endswith("it serves chat, structured, plan, redundant")
+    assert System("test").modes == tuple(Mode)
 
 
 async def test_a_request_that_makes_no_sense() -> None:
@@ -540,6 +540,21 @@ async def test_a_tool_that_nobody_can_approve(streamed: bool) -> None:
     assert "approval" in response.error.message
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_run_that_waits_for_results_says_so_and_can_be_found(streamed: bool) -> None:
+    @tool
+    async def later() -> str:
+        raise CallDeferred
+
+    journal = MemoryJournal()
+    served = System(ScriptedEngine(tool_call("later"), "ok"), tools=[later], journal=journal)
+    response = (await pieces_of(served, asking()))[-1] if streamed else await served.handle(asking())
+    assert isinstance(response, SystemResponse)
+    assert code(response) == "ORCHESTRATION_DEFERRED"
+    assert (response.structured_output, response.usage.requests) == (None, 1)
+    assert isinstance((await journal.read(response.loop_id))[0], Started)
+
+
 async def test_cancelling_the_task_goes_through_and_leaves_the_loop() -> None:
     journal = MemoryJournal()
     started = asyncio.Event()
@@ -619,9 +634,10 @@ async def test_a_structured_stream() -> None:
 
 
 async def test_a_request_that_is_refused_is_one_response() -> None:
-    (response,) = await pieces_of(System(ScriptedEngine()), asking(mode=Mode.PLAN))
-    assert isinstance(response, SystemResponse)
-    assert code(response) == "CONFIG_INVALID_REQUEST"
+    for mode in (Mode.STRUCTURED, Mode.REDUNDANT):
+        (response,) = await pieces_of(System(ScriptedEngine()), asking(mode=mode))
+        assert isinstance(response, SystemResponse)
+        assert code(response) == "CONFIG_SCHEMA_REQUIRED"
 
 
 async def test_closing_a_stream_early_ends_the_call_and_leaves_the_loop() -> None:

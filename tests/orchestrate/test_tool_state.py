@@ -27,6 +27,7 @@ from tests.orchestrate.driven import WAYS, Driven
 from tests.orchestrate.models import Place, Script
 from tests.orchestrate.scenarios import add
 from tests.orchestrate.where import Where
+from tests.patience import PATIENCE
 
 
 class Counter:
@@ -273,7 +274,7 @@ async def test_a_pause_between_two_calls_keeps_the_state(where: Where, way: Any)
     await driven.reach(place)
     await driven.signal("pause")
     place.let_go.set()
-    await asyncio.wait_for(_paused(driven), 10)
+    await asyncio.wait_for(_paused(driven), PATIENCE)
     _, state = await load(driven.journal, driven.loop_id)
     assert state.tool_state == {"paused": 3}, "what ran has finished, and the third has not begun"
     await driven.signal("resume")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from flyball import (
     Agent,
     DefaultToolTimeout,
+    Deps,
     ModelRetry,
     RunContext,
     ToolDefinition,
@@ -84,6 +85,19 @@ async def quoted(_: RunContext[Any], result: Any) -> Any:
     return f"<{result}>"
 
 
+@tool
+async def stock(ctx: RunContext[dict[str, int]], item: str) -> int:
+    return ctx.deps[item]
+
+
+def shelf(ctx: RunContext[dict[str, int]]) -> str:
+    return f"There is {', '.join(ctx.deps)}."
+
+
+async def counted(ctx: RunContext[dict[str, int]], output: str) -> str:
+    return f"{output} of {len(ctx.deps)}"
+
+
 LOOKING = Toolset("looking", [look], instructions="Look twice.", features=[quoted])
 
 AROUND_TOOLS = (
@@ -120,6 +134,17 @@ AROUND_TOOLS = (
             retries=3,
         ),
         "done",
+    ),
+    Scenario(
+        "dependencies of the agent's own",
+        lambda: Agent(
+            Script(call("stock", {"item": "tea"}), "4"),
+            tools=[stock],
+            instructions=shelf,
+            validators=[counted],
+            features=[Deps({"tea": 4})],
+        ),
+        "4 of 1",
     ),
     Scenario(
         "results that are never good enough",

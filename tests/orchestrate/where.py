@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -13,6 +14,12 @@ from flyball.orchestrate.runs import AgentRun, StreamedRun
 from flyball.testing.split import CALM, ROUGH, SplitDriver
 
 KINDS = ("memory", "sqlite", "calm", "rough")
+
+
+async def read_into(seen: list[Any], pieces: AsyncIterable[Any]) -> None:
+    """Read to the end; what came is in `seen`, also where the end is an error."""
+    async for piece in pieces:
+        seen.append(piece)
 
 
 class Where:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from flyball.tool.detach import Detaches
+from tests.patience import PATIENCE
 
 
 async def test_who_looks_is_asked_and_nobody_else() -> None:
@@ -14,7 +15,7 @@ async def test_who_looks_is_asked_and_nobody_else() -> None:
     waiting = asyncio.ensure_future(one.wait())
     await asyncio.sleep(0)
     detaches.ask(["one", "nobody"])
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, PATIENCE)
     assert (one.is_set(), two.is_set()) == (True, False)
     assert detaches.detach("three", asked=True).is_set()
 

@@ -6,16 +6,19 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING, Any, assert_type, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from flyball.core.context import RunContext
 from flyball.core.errors import UserError
 from flyball.core.tools import Safety
 from flyball.tool import FunctionTool, ModelRetry, Tool, as_tool, tool
+from tests.patience import PATIENCE
 from tests.tool.contexts import a_context
 
 
@@ -50,6 +53,34 @@ async def test_running_validates_and_leaves_defaults_to_the_function():
     assert await weather.run('{"city": "Paris", "days": "3"}', None) == "Paris 3"
 
 
+class Stay(BaseModel):
+    nights: int
+    begins: date
+    price: float = 0
+
+
+@pytest.mark.parametrize(
+    "args_json",
+    [
+        '{"city": "Rome", "stay": {"nights": "2", "begins": "2026-01-02"}}',
+        '{"city": "Rome", "stay": {"nights": 2.0, "begins": "2026-01-02"}}',
+        '{"city": 7, "stay": {"nights": 2, "begins": "2026-01-02"}}',
+    ],
+)
+async def test_a_strict_tool_takes_nothing_for_something_else(args_json: str):
+    async def book(city: str, stay: Stay) -> str:
+        return f"{city} {stay.nights} {stay.begins:%d}"
+
+    strict, loose = tool(strict=True)(book), tool(strict=False)(book)
+    assert strict.definition.parameters == loose.definition.parameters
+    with pytest.raises(ModelRetry, match="arguments are wrong"):
+        await strict.run(args_json, None)
+    if '"Rome"' in args_json:  # a number is no text in either
+        assert await loose.run(args_json, None) == "Rome 2 02"
+    whole = '{"city": "Rome", "stay": {"nights": 2, "begins": "2026-01-02", "price": 3}}'
+    assert await strict.run(whole, None) == "Rome 2 02"
+
+
 async def test_sync_functions_run_off_the_loops_thread_with_its_context_variables():
     place = contextvars.ContextVar("place", default="nowhere")
     seen: list[tuple[int, str]] = []
@@ -77,7 +108,7 @@ async def test_a_sync_tool_that_raises_stop_iteration_does_not_hang():
     def first() -> object:
         return next(iter(()))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(RuntimeError, match="StopIteration"):
             await first.run("{}", None)
 

@@ -164,6 +164,33 @@ def test_nested_and_recursive_models():
     )
 
 
+class Own(BaseModel):
+    name: str
+
+    @classmethod
+    def __json_schema__(cls) -> Any:
+        return {"type": "object", "properties": {"name": {"enum": ["a", "b"]}}}
+
+
+class OwnBroken(BaseModel):
+    @classmethod
+    def __json_schema__(cls) -> Any:
+        raise KeyError("no such thing")
+
+
+def test_a_type_s_own_schema():
+    def f(one: Own, many: list[Own]) -> str: ...
+
+    assert schema(f)["$defs"] == {"Own": Own.__json_schema__()}
+
+
+def test_a_type_that_fails_to_say_its_own_schema():
+    def f(one: Own, other: list[OwnBroken]) -> str: ...
+
+    with pytest.raises(SchemaMalformed, match=r"parameter 'other'.*OwnBroken"):
+        schema(f)
+
+
 def test_a_dataclass():
     def f(point: Point = Point(1)) -> str: ...  # noqa: B008
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from flyball.core.encodable import as_text, clean_text
 from flyball.core.errors import UserError
 from flyball.core.messages import Image, ToolResult
+from flyball.core.tokens import BYTES_PER_TOKEN
 from flyball.tool import ToolOutputTruncation, execute, tool, truncate_tool_output
-from flyball.tool.truncation import BYTES_PER_TOKEN
 from flyball.tool.wrapped import TruncatedTool
 from tests.strategies import json_values
 from tests.tool.contexts import a_call
@@ -58,6 +58,12 @@ def test_what_is_kept_are_the_beginning_and_the_end_within_their_shares(text: st
     assert size(tail) <= budget - budget * 60 // 100
     # The mark counts what is missing, with the line ends beside it.
     assert abs(left_out * BYTES_PER_TOKEN - (size(text) - size(head) - size(tail))) <= BYTES_PER_TOKEN + 2
+
+
+@given(texts, budgets)
+def test_what_was_cut_is_not_cut_again(text: str, tokens: int) -> None:
+    cut = truncate_tool_output(text, tokens)
+    assert truncate_tool_output(cut, tokens) == cut
 
 
 @given(texts, budgets)

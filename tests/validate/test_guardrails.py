@@ -38,6 +38,19 @@ async def test_a_prompt_may_have_so_many_characters() -> None:
     assert "6 characters, and 5 are allowed" in str(error)
 
 
+@pytest.mark.parametrize(
+    "guardrail",
+    [ContentFilter("secret", name="mine"), MaxPromptLength(1, "mine"), MaxTurns(1, name="mine")],
+    ids=lambda guardrail: type(guardrail).__name__,
+)
+async def test_one_of_two_of_a_kind_may_have_a_name_of_its_own(guardrail: Any) -> None:
+    asked = Script(call("nobody", {}), "never")
+    agent = Agent(asked, features=[ContentFilter("bomb"), MaxTurns(9), guardrail])
+    with pytest.raises(GuardrailError) as caught:
+        await agent.run("a secret")
+    assert caught.value.guardrail_name == "mine"
+
+
 async def test_what_a_guardrail_raises_is_its_refusal() -> None:
     @InputGuardrail
     def broken(_: RunContext[Any], prompt: str) -> str:

@@ -89,19 +89,20 @@ async def test_the_journal_of_an_agent_with_interceptors_grows_with_the_work() -
 
 async def test_feedback_that_comes_before_a_request_is_intercepted_too() -> None:
     """Somebody pauses the loop just before the model call, and tells it something: that is looked at."""
-    model, journal = Script("done"), MemoryJournal()
+    model, journal = Script("never", "done"), MemoryJournal()
     agent = Agent(model, features=[NUMBER])
     async with agent.iter("PIN 1234", journal=journal, loop_id="one"):
         pass
     await send_signal(journal, "one", Signal(SignalType.PAUSE))
     waiting = asyncio.ensure_future(agent.resume("one", journal))
-    while (await load(journal, "one"))[1].at != "infer":
-        await journal.wait("one", len(await journal.read("one")))
+    while (loaded := await load(journal, "one"))[1].at != "infer":
+        await journal.wait("one", len(loaded[0]))
     assert (await load(journal, "one"))[1].paused
     await send_signal(journal, "one", Signal(SignalType.FEEDBACK, text="No, it is 5678."))
     await send_signal(journal, "one", Signal(SignalType.RESUME))
     assert (await waiting).output == "done"
     assert [message.text for message in model.last.messages] == ["PIN ####No, it is ####."]
+    assert model.calls == 1, "what was prepared without it was never sent"
 
 
 async def test_an_audit_log_sees_both_directions() -> None:
@@ -239,7 +240,16 @@ async def test_an_interceptor_that_fails_fails_the_run() -> None:
             await Agent(Script("ok"), features=[kind(lambda *_: 1 // 0, "broken")]).run("go")
 
 
-@pytest.mark.parametrize("make", [lambda: RedactPII("("), lambda: RedactPII(3), lambda: AuditLog("x")])  # pyright: ignore[reportArgumentType]
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RedactPII("("),
+        lambda: RedactPII(3),  # pyright: ignore[reportArgumentType]
+        lambda: RedactPII(b"x"),  # pyright: ignore[reportArgumentType]
+        lambda: RedactPII("x", 3),  # pyright: ignore[reportArgumentType]
+        lambda: AuditLog("x"),  # pyright: ignore[reportArgumentType]
+    ],
+)
 def test_what_cannot_be_is_told_at_once(make: Any) -> None:
     with pytest.raises(UserError):
         make()

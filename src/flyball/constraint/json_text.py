@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import msgspec
 
@@ -54,6 +55,27 @@ def repair_json(text: str) -> str | None:
     if mended in ("", '""') or not _is_json(mended):
         return None
     return mended
+
+
+def mended_json(text: str) -> str | None:
+    """The text as JSON in one form, whatever it took; None where it cannot be made so."""
+    try:
+        mended = repair_json(text)
+        return None if mended is None else str(msgspec.json.encode(decoded(mended)), "utf-8")
+    except (ValueError, RecursionError):
+        return None
+
+
+def decoded(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def _without_thinking(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from flyball.core.compaction import ContextCompaction
 from flyball.core.edits import Edit
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice, ToolDefinition
@@ -37,7 +38,8 @@ class Around(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, g
     """What middleware did around one call of the loop's.
 
     `sent` are the requests that reached the model, in the order in which they began; none, where it was not
-    called: then `skipped` names the middleware that answered, or failed, in its place.
+    called: then `skipped` names the middleware that answered, or failed, in its place. `compactions` say how
+    much shorter a middleware made what it sent.
 
     `fresh` says that the edits are against the messages of the loop's request, which is all that whoever
     makes a call knows. As it is recorded they are against what reached the model last, with what is new
@@ -47,6 +49,7 @@ class Around(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, g
     sent: tuple[Sent, ...] = ()
     skipped: str = ""
     fresh: bool = False
+    compactions: tuple[ContextCompaction, ...] = ()
 
 
 def note(error: BaseException, around: Around | None) -> None:

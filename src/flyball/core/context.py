@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast, get_origin
 
 from msgspec import UNSET, Struct, UnsetType
 from typing_extensions import TypeVar
 
+from flyball.core.apart import apart, messages_apart
 from flyball.core.carried import Carried
 from flyball.core.correlation import Correlation
 from flyball.core.detach import Detach, DetachSource
@@ -17,8 +19,27 @@ from flyball.core.usage import CallUsage, RunUsage
 if TYPE_CHECKING:
     from flyball.core.snapshot import RunSnapshot
 
+EventT = TypeVar("EventT")
 DepsT = TypeVar("DepsT", default=Any, contravariant=False)
 T = TypeVar("T")
+
+
+class Bus(Protocol):
+    """What functions of a run may do with the event bus. See `flyball.observe.bus.EventBus`."""
+
+    def subscribe(
+        self, kind: type[EventT], handler: Callable[[EventT], Awaitable[None] | None]
+    ) -> Callable[[], None]:
+        """Have a handler called with each event of a type; gives what ends that."""
+        ...
+
+    async def publish(self, event: object) -> None:
+        """Hand an event to all who subscribed to its type; returns when they are done."""
+        ...
+
+    def publish_async(self, event: object) -> None:
+        """Queue an event, and return at once."""
+        ...
 
 
 class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
@@ -27,7 +48,9 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     `idempotency_key` is the same each time the same call is run, also in another process after a crash.
     `history` is there only where it was asked for, and so is `carried`, what a snapshot has besides. `at` is
     the time at which a function is called by the loop itself, and `spent` what each model call used; tools
-    are not told. `detached`: the call had been asked to detach before it was run.
+    are not told. `detached`: the call had been asked to detach before it was run. `deadline` is when the run
+    must be over, in seconds since the epoch; None if there is no such time. `child` is a loop that the call
+    had begun and that is over now: why it is run again.
     """
 
     loop_id: str
@@ -52,6 +75,8 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     spent: tuple[CallUsage, ...] = ()
     detached: bool = False
     tool_state: dict[str, Any] | None = None
+    deadline: float | None = None
+    child: str = ""
 
 
 class RunContext(Generic[DepsT]):
@@ -61,7 +86,7 @@ class RunContext(Generic[DepsT]):
     from within one is told so: `await other.run("…", parent=ctx)` begins a child of this run.
     """
 
-    __slots__ = ("_begun", "_deps", "_detach", "_detaches", "_home", "_saved", "facts")
+    __slots__ = ("_begun", "_bus", "_deps", "_detach", "_detaches", "_home", "_messages", "_saved", "facts")
 
     def __init__(
         self, deps: DepsT, facts: RunFacts, home: Any = None, detaches: DetachSource | None = None
@@ -86,6 +111,18 @@ class RunContext(Generic[DepsT]):
         return count
 
     @property
+    def event_bus(self) -> Bus | None:
+        """The event bus of the run's agent (`flyball.EventBus`), in this process; None if it has none."""
+        try:
+            return self._bus
+        except AttributeError:
+            return None
+
+    @event_bus.setter
+    def event_bus(self, bus: Bus) -> None:
+        self._bus = bus
+
+    @property
     def deps(self) -> DepsT:
         """The run's dependencies, as they were passed to the run (or bound in this worker)."""
         return self._deps
@@ -96,27 +133,41 @@ class RunContext(Generic[DepsT]):
         Raises:
             DepsError: there are none, or they are of another type.
         """
-        if isinstance(self._deps, kind):
-            return self._deps
+        if (deps := self.try_deps(kind)) is not None:
+            return deps
         found = "none were given" if self._deps is None else f"they are a {type(self._deps).__name__}"
-        raise DepsError(f"the run's dependencies should be a {kind.__name__}, but {found}")
+        raise DepsError(f"the run's dependencies should be a {getattr(kind, '__name__', kind)}, but {found}")
 
     def try_deps(self, kind: type[T]) -> T | None:
-        """The dependencies if they are of this type, else None."""
-        return self._deps if isinstance(self._deps, kind) else None
+        """The dependencies if they are of this type, else None; of `dict[str, int]` the `dict` counts."""
+        try:
+            return self._deps if isinstance(self._deps, kind) else None
+        except TypeError:
+            whole = get_origin(kind)
+            if not isinstance(whole, type):
+                raise
+            return cast("T", self._deps) if isinstance(self._deps, whole) else None
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The history so far.
 
         Raises:
-            UserError: in a tool that did not say `history=True`; its calls travel without the history.
+            UserError: in a tool that did not say `history=True`; its calls travel without the history. Or
+                outside a run, in a context that was made without one.
         """
         if self.facts.history is None:
+            name = self.facts.tool_name
             raise UserError(
-                f"the tool {self.facts.tool_name!r} reads ctx.messages: declare it with @tool(history=True)"
+                f"the tool {name!r} reads ctx.messages: declare it with @tool(history=True)"
+                if name
+                else "this RunContext has no history: it is of no run; make it with RunFacts(history=…)"
             )
-        return self.facts.history
+        try:
+            return self._messages
+        except AttributeError:
+            self._messages = messages_apart(self.facts.history)
+            return self._messages
 
     def snapshot(self) -> RunSnapshot:
         """The run as it stands, to be kept and gone on from by `agent.run(prompt, snapshot=...)`.
@@ -125,7 +176,8 @@ class RunContext(Generic[DepsT]):
         Where tools are not told the time, `timestamp` is None.
 
         Raises:
-            UserError: in a tool that did not say `history=True`; its calls travel without the history.
+            UserError: where there are no `messages`: in a tool that did not say `history=True`, and outside a
+                run.
         """
         from flyball.core.snapshot import taken
 
@@ -176,6 +228,11 @@ class RunContext(Generic[DepsT]):
         return self.facts.turn
 
     @property
+    def deadline(self) -> float | None:
+        """When the run must be over, in seconds since the epoch: its own time is up, or that of one above."""
+        return self.facts.deadline
+
+    @property
     def elapsed(self) -> float:
         """Seconds since the run began, as guardrails, conditions and the like are told; 0.0 in a tool."""
         return max(0.0, self.facts.at - self.facts.started_at) if self.facts.at else 0.0
@@ -223,15 +280,12 @@ class RunContext(Generic[DepsT]):
 
     @property
     def tool_state(self) -> dict[str, Any] | None:
-        """The states of the run's stateful tools, by name, as they were when this was called; None of none.
-
-        It is the recorded one: it must not be changed.
-        """
-        return self.facts.tool_state
+        """The states of the run's stateful tools, by name, as they were when this was called, or None."""
+        return apart(self.facts.tool_state)
 
     def tool_state_by_name(self, name: str, default: Any = None) -> Any:
         """The state of that name, or `default` where no call has left one yet."""
-        return (self.facts.tool_state or {}).get(name, default)
+        return apart((self.facts.tool_state or {}).get(name, default))
 
     def save_tool_state(self, state: Any) -> None:
         """Leave the state of the tool that is called, as JSON, for its next call.
@@ -251,4 +305,4 @@ class RunContext(Generic[DepsT]):
     @property
     def metadata(self) -> dict[str, Any]:
         """The task's domain context."""
-        return self.facts.metadata or {}
+        return apart(self.facts.metadata or {})

@@ -7,12 +7,16 @@ from typing import Any
 from msgspec import Struct
 
 
-class DeferredToolRequest(Struct, frozen=True):
-    """A tool call that waits for its result from outside, with the arguments that the tool was run with."""
+class DeferredToolRequest(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """A tool call that waits for its result from outside, with the arguments that the tool was run with.
+
+    `loop_id` is the loop that has asked for it, where that is one under the loop which was run.
+    """
 
     tool_name: str
     tool_call_id: str
     args_json: str
+    loop_id: str = ""
 
 
 class DeferredToolResult(Struct, frozen=True, omit_defaults=True):

@@ -6,13 +6,13 @@ starts those that are not running and cancels those that are owed no longer.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import Outcome
-from flyball.core.signals import SignalType
+from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import Purpose
 
 
@@ -90,3 +90,24 @@ class End(_Effect, frozen=True, tag="end"):
 
 
 Effect: TypeAlias = Admit | Prepare | Infer | Review | Judge | Execute | Settle | Wait | Deliver | End
+
+
+class RunStep(_Effect, frozen=True, tag="run_step"):
+    """Run a step of a flow with its input. `history` is the loop whose conversation it may go on with."""
+
+    path: str
+    input: Any = None
+    attempt: int = 1
+    loop_id: str = ""
+    """The loop that it is to be run as, where it is one."""
+    history: str = ""
+
+
+class SignalChild(_Effect, frozen=True, tag="signal_child"):
+    """Pass a signal on to a loop under the flow. It may be done twice: the signal has the same id."""
+
+    loop_id: str
+    signal: Signal
+
+
+FlowEffect: TypeAlias = RunStep | SignalChild | Wait | End

@@ -48,9 +48,10 @@ def to_json(value: Any, name: str = "result") -> Any:
     Raises:
         NotEncodable: it has no such form; the message names the path and the type.
     """
-    if type(value) is str:
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind is str:
         return clean_text(value)
-    if value is None or type(value) is bool or (type(value) is int and -_SMALL < value < _SMALL):
+    if (kind is int and -_SMALL < value < _SMALL) or value is None or kind is bool:
         return value
     try:
         return _plain(value, set())

@@ -31,6 +31,8 @@
     │   └── SemanticFailed              VALIDATION_SEMANTIC_FAILED
     ├── OrchestrationFailure        orchestration_failure   not retryable
     │   ├── StepMismatch                ORCHESTRATION_STEP_MISMATCH
+    │   ├── StepFailed                  ORCHESTRATION_STEP_FAILED
+    │   ├── PlanRejected                ORCHESTRATION_PLAN_REJECTED
     │   ├── IterationLimit              ORCHESTRATION_ITERATION_LIMIT
     │   ├── DepthLimit                  ORCHESTRATION_DEPTH_LIMIT
     │   ├── NoConsensus                 ORCHESTRATION_NO_CONSENSUS
@@ -38,6 +40,8 @@
     │   │   └── QuotaExceeded               ORCHESTRATION_QUOTA_EXCEEDED
     │   ├── LoopDetected                ORCHESTRATION_LOOP_DETECTED
     │   ├── RunConditionError           ORCHESTRATION_RUN_CONDITION
+    │   ├── KnowledgeFailed             ORCHESTRATION_KNOWLEDGE_FAILED
+    │   ├── MemoryFull                  ORCHESTRATION_MEMORY_FULL
     │   ├── AgentRunClosed              ORCHESTRATION_RUN_CLOSED
     │   ├── StreamRestarted             ORCHESTRATION_STREAM_RESTARTED
     │   ├── Rejected                    ORCHESTRATION_REJECTED
@@ -70,6 +74,9 @@
     │   ├── GrammarNotFound             CONFIG_GRAMMAR_NOT_FOUND
     │   ├── GrammarMalformed            CONFIG_GRAMMAR_MALFORMED
     │   │   └── GrammarWithoutRoot          CONFIG_GRAMMAR_NO_ROOT
+    │   ├── TemplateError               CONFIG_TEMPLATE
+    │   │   ├── TemplateMalformed           CONFIG_TEMPLATE_MALFORMED
+    │   │   └── TemplateVariableMissing     CONFIG_TEMPLATE_VARIABLE_MISSING
     │   ├── InvalidRequest              CONFIG_INVALID_REQUEST
     │   ├── LoopMismatch                CONFIG_LOOP_MISMATCH
     │   └── ModelRequestsForbidden      CONFIG_MODEL_REQUESTS_FORBIDDEN
@@ -93,6 +100,7 @@ from msgspec import Struct, convert
 
 from flyball.core.deferred import DeferredToolRequest
 from flyball.core.encodable import NotEncodable, clean_text, to_json
+from flyball.core.usage import RunUsage
 
 
 class FailureCategory(StrEnum):
@@ -274,6 +282,11 @@ class UnexpectedModelBehavior(InferenceFailure):
 
     code = "INFERENCE_MALFORMED_RESPONSE"
 
+    @property
+    def body(self) -> str:
+        """What the model answered, or the end of it; empty where that is not known."""
+        return self.details.get("body") or ""
+
 
 class ContentFilterError(UnexpectedModelBehavior):
     """The provider's content filter stopped the answer."""
@@ -333,7 +346,7 @@ class ConstraintFailure(FlyballError):
 
 
 class GrammarRejected(ConstraintFailure):
-    """The output breaks the grammar."""
+    """The output breaks the grammar: details `grammar`, `position`, `line` and `column` of where."""
 
     code = "CONSTRAINT_GRAMMAR_REJECTED"
 
@@ -373,13 +386,18 @@ class ValidationFailure(FlyballError):
 
 
 class RuleFailed(ValidationFailure):
-    """A rule failed: details `rules` lists which and why."""
+    """A rule failed: details `rules` lists which and why (`name` and `reason`)."""
 
 
 class GuardrailError(RuleFailed):
     """A guardrail refused the input or the turn: details `guardrail` names it."""
 
     retryable = False
+
+    @property
+    def guardrail_name(self) -> str:
+        """Which one; empty until a run has failed by it."""
+        return self.details.get("guardrail") or ""
 
 
 class RequestDropped(RuleFailed):
@@ -389,7 +407,7 @@ class RequestDropped(RuleFailed):
 
 
 class SemanticFailed(ValidationFailure):
-    """The output does not mean what was asked for."""
+    """The output does not mean what was asked for: details `reason`, `intent`."""
 
     code = "VALIDATION_SEMANTIC_FAILED"
 
@@ -405,6 +423,18 @@ class StepMismatch(OrchestrationFailure):
     """A step's input has the wrong type."""
 
     code = "ORCHESTRATION_STEP_MISMATCH"
+
+
+class StepFailed(OrchestrationFailure):
+    """The function of a flow's step raised: details `step`, `path`."""
+
+    code = "ORCHESTRATION_STEP_FAILED"
+
+
+class PlanRejected(OrchestrationFailure):
+    """A plan breaks the policy that it is to be run under, before any of its steps ran: detail `limit`."""
+
+    code = "ORCHESTRATION_PLAN_REJECTED"
 
 
 class IterationLimit(OrchestrationFailure):
@@ -432,9 +462,19 @@ class UsageLimitExceeded(OrchestrationFailure):
 
 
 class QuotaExceeded(UsageLimitExceeded):
-    """A hard quota was reached: details `limit`, `allowed`, `used`."""
+    """A hard quota was reached: details `limit`, `allowed`, `used`, and the whole `quota` and `usage`."""
 
     code = "ORCHESTRATION_QUOTA_EXCEEDED"
+
+    @property
+    def quota(self) -> dict[str, int]:
+        """The limits that the run's quota sets, by name."""
+        return self.details.get("quota") or {}
+
+    @property
+    def usage(self) -> RunUsage:
+        """What the run had used when it was ended."""
+        return convert(self.details.get("usage") or {}, RunUsage)
 
 
 class LoopDetected(OrchestrationFailure):
@@ -444,9 +484,26 @@ class LoopDetected(OrchestrationFailure):
 
 
 class RunConditionError(OrchestrationFailure):
-    """A run condition ended the run without an acceptable answer."""
+    """A run condition ended the run without an acceptable answer: details `reason`."""
 
     code = "ORCHESTRATION_RUN_CONDITION"
+
+    @property
+    def reason(self) -> str:
+        """Why the condition was met."""
+        return self.details.get("reason") or ""
+
+
+class KnowledgeFailed(OrchestrationFailure):
+    """A knowledge base could not be asked, or could not store: details `knowledge` and `doing`."""
+
+    code = "ORCHESTRATION_KNOWLEDGE_FAILED"
+
+
+class MemoryFull(OrchestrationFailure):
+    """A conversation has as many messages as it may have, and none may be left out: details `allowed`."""
+
+    code = "ORCHESTRATION_MEMORY_FULL"
 
 
 class AgentRunClosed(OrchestrationFailure):
@@ -480,7 +537,10 @@ class SignalRefused(OrchestrationFailure):
 
 
 class Deferred(OrchestrationFailure):
-    """Calls wait for results from outside: details `loop_id`, `requests`. The loop is not over."""
+    """Calls wait for results from outside: details `loop_id`, `requests`. The loop is not over.
+
+    Of a run that waits for one under it, the requests name their own loops.
+    """
 
     code = "ORCHESTRATION_DEFERRED"
 
@@ -645,7 +705,7 @@ class SchemaMalformed(ConfigurationFailure):
 
 
 class GrammarNotFound(ConfigurationFailure):
-    """A grammar file is not there."""
+    """A grammar file is not there: details `path`."""
 
     code = "CONFIG_GRAMMAR_NOT_FOUND"
 
@@ -660,6 +720,24 @@ class GrammarWithoutRoot(GrammarMalformed):
     """A grammar has no rule `root`, where every grammar begins: details `rules` has those that it has."""
 
     code = "CONFIG_GRAMMAR_NO_ROOT"
+
+
+class TemplateError(ConfigurationFailure):
+    """A template cannot be filled with a value: details `template`, `line`, `column`, `variable`."""
+
+    code = "CONFIG_TEMPLATE"
+
+
+class TemplateMalformed(TemplateError):
+    """A text is no template: details `template`, `line` and `column`."""
+
+    code = "CONFIG_TEMPLATE_MALFORMED"
+
+
+class TemplateVariableMissing(TemplateError):
+    """A template's variable was not given: details `missing`, and `known`, those that were."""
+
+    code = "CONFIG_TEMPLATE_VARIABLE_MISSING"
 
 
 class InvalidRequest(ConfigurationFailure):

@@ -2,7 +2,7 @@
 
 An event says what happened, never what follows from it: the machine works that out, the same way each time.
 All carry `at`, the time in seconds since the epoch. `VERSION` stands in every event that begins a driver's
-writing (Started, Forked, Resumed), so that a reader knows before it reads on whether it can.
+writing (Started, FlowStarted, Forked, Resumed), so that a reader knows before it reads on whether it can.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from msgspec import UNSET, Struct, UnsetType
 
 from flyball.core.around import Around
 from flyball.core.carried import Carried
+from flyball.core.compaction import CompactionPlan, ContextCompaction
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
+from flyball.core.flow import FlowNode
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal
 from flyball.core.spec import LoopSpec, Purpose
 from flyball.core.tools import ToolDefinition
+from flyball.core.usage import CallUsage, RunUsage
 
 VERSION = 1
 """The version of the journal's format. A journal with a greater one is refused."""
@@ -74,6 +77,10 @@ class Started(_Event, frozen=True, tag="started"):
     """What it takes over from a run that it goes on from; that run's history is `history`."""
     tool_state: dict[str, Any] | None = None
     """What stateful tools begin with, by the names of their states."""
+    deadline: float | None = None
+    """When the run that it is begun from must be over: it may not take longer than that either."""
+    paused: bool = False
+    """Whether the run that it is begun from is paused: then it begins so."""
 
 
 class Forked(_Event, frozen=True, tag="forked"):
@@ -95,15 +102,17 @@ class Resumed(_Event, frozen=True, tag="resumed"):
 
 
 class Admitted(_Event, frozen=True, tag="admitted"):
-    """The input was looked at: what the prompt functions said, the prompt as it is now, or the refusal.
+    """The input was looked at: what the model is told, the prompt as it is now, or the refusal.
 
-    `passed` are the guardrails that let it through.
+    `instructions` are what the prompt functions and the knowledge bases said. `passed` are the guardrails
+    that let it through; `degraded` says which knowledge is missing, and why.
     """
 
     instructions: tuple[str, ...] = ()
     prompt: Message | None = None
     error: SystemError | None = None
     passed: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
 
 
 class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
@@ -111,8 +120,10 @@ class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
 
     `tools` are those on offer, `definitions` those of them that the model is told otherwise than the spec has
     it. `edits` are against what was sent last, with what has been said since (see `sending.base`). `skipped`
-    says why the model is not called in this turn. `passed` are the guardrails that let it through, and
-    `notes` say who changed what.
+    says why the model is not called in this turn. `passed` are the guardrails that let it through,
+    `notes` say who changed what, and `compactions` how much shorter somebody made it. `degraded` says which
+    knowledge is missing, and why. `compact`: first a model is to sum up what was said; then the turn is
+    prepared again.
     """
 
     turn: int
@@ -123,6 +134,9 @@ class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
     skipped: str = ""
     passed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    compactions: tuple[ContextCompaction, ...] = ()
+    degraded: tuple[str, ...] = ()
+    compact: CompactionPlan | None = None
 
 
 class ModelAnswered(_Event, frozen=True, tag="model_answered"):
@@ -208,11 +222,12 @@ class ToolReturned(_Event, frozen=True, tag="tool_returned"):
 class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     """The answer was parsed and validated.
 
-    Accepted: `index` is the output call that carries it (None: the text), and `output` stands there only if
-    code of the user's made or changed it. Not accepted: `feedback` goes back to the model. `error`: nothing
-    more to be done. `unread` is the number of the first candidate that could not be read at all, where a
-    model may be asked to put that right. `reflected` is what a reflection had against an output that was
-    valid: the model reads the feedback and tries again; if it is accepted all the same, it has tried enough.
+    Accepted: `index` is the output call that carries it (None: the text), and `output` stands there only
+    if code of the user's made or changed it. Not accepted: `feedback` goes back to the model. `error`:
+    nothing more to be done; with feedback, once the retries are used up. `unread` is the number of the
+    first candidate that could not be read at all, where a model may be asked to put that right.
+    `reflected` is what a reflection had against an output that was valid: the model reads the feedback
+    and tries again; if it is accepted all the same, it has tried enough.
     """
 
     turn: int
@@ -245,6 +260,20 @@ class ChildStarted(_Event, frozen=True, tag="child_started"):
     agent: str = ""
 
 
+class ChildEnded(_Event, frozen=True, tag="child_ended"):
+    """A loop that was begun under this one is over, and what it used counts here.
+
+    Written before the child's own Ended: whoever has seen that one end finds it counted. `call_id` is the
+    call that it was begun from, if one was. `spent` are its model calls and those of the loops under it, and
+    `requests` how many it made in all: those that failed before anything came have no other trace.
+    """
+
+    loop_id: str
+    call_id: str = ""
+    spent: tuple[CallUsage, ...] = ()
+    requests: int = 0
+
+
 class TimePassed(_Event, frozen=True, tag="time_passed"):
     """The deadline passed."""
 
@@ -269,6 +298,41 @@ class Reopened(_Event, frozen=True, tag="reopened"):
     id: str = ""
 
 
+class FlowStarted(_Event, frozen=True, tag="flow_started"):
+    """A flow began: its structure and its input. The first event of a journal that is no agent's.
+
+    `deadline` is the time of the run that it was begun from, if that has one.
+    """
+
+    version: int
+    loop_id: str
+    flow: FlowNode
+    input: Any = None
+    timeout: float | None = None
+    correlation: Correlation = Correlation()
+    metadata: dict[str, Any] | None = None
+    parent_loop_id: str = ""
+    depth: int = 0
+    max_depth: int | None = None
+    deadline: float | None = None
+
+
+class StepEnded(_Event, frozen=True, tag="step_ended"):
+    """A step of a flow has ended: with its output, or with an error.
+
+    `path` says where in the flow it stands, `attempt` counts how often it was tried. `loop_id` is the
+    loop that it was run as, if it was one, and `usage` what was used by that and by what it began.
+    """
+
+    path: str
+    output: Any = None
+    error: SystemError | None = None
+    attempt: int = 1
+    loop_id: str = ""
+    usage: RunUsage | None = None
+    duration: float = 0.0
+
+
 Event: TypeAlias = (
     Started
     | Forked
@@ -285,8 +349,11 @@ Event: TypeAlias = (
     | StageMoved
     | SignalReceived
     | ChildStarted
+    | ChildEnded
     | TimePassed
     | Delivered
     | Ended
     | Reopened
+    | FlowStarted
+    | StepEnded
 )

@@ -34,7 +34,7 @@ class IdSource:
             self._tail = _VARIANT | bits & _COUNTER
         else:
             self._tail += 1
-        return f"{self._head}{self._tail:016x}"
+        return self._head + self._tail.to_bytes(8, "big").hex()
 
     def reseed(self) -> None:
         """Take fresh randomness: a forked child would otherwise make its parent's ids."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from flyball.core.errors import DepthLimit, FlyballError, IterationLimit, QuotaExceeded, UsageLimitExceeded
 from flyball.core.usage import RunUsage
@@ -52,12 +52,15 @@ class UsageQuota(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tru
 
     def check(self, usage: RunUsage, more_requests: int = 0) -> QuotaExceeded | None:
         """The breach in what was used so far, with `more_requests` on top."""
-        return (
+        breach = (
             _hard("max_requests", self.max_requests, usage.requests + more_requests)
             or _hard("max_total_tokens", self.max_total_tokens, usage.total_tokens)
             or _hard("max_input_tokens", self.max_input_tokens, usage.input_tokens)
             or _hard("max_output_tokens", self.max_output_tokens, usage.output_tokens)
         )
+        if breach is not None:
+            breach.details |= {"quota": to_builtins(self), "usage": to_builtins(usage)}
+        return breach
 
 
 class Limits(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
@@ -107,22 +110,21 @@ class Limits(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
 
     def after_answer(self, usage: RunUsage, calls: int) -> FlyballError | None:
         """What the tokens so far break, or the calls that are asked for now."""
+        if self.quota is not None and (breach := self.quota.check(usage)):
+            return breach
         soft = self.usage
-        breach: FlyballError | None = None
-        if self.quota is not None:
-            breach = self.quota.check(usage)
-        if breach is None and not (
+        on_tokens = not (
             soft.input_tokens_limit is None
             and soft.output_tokens_limit is None
             and soft.total_tokens_limit is None
-        ):
-            breach = soft.check_tokens(usage)
-        if breach is None and calls:
-            if self.calls_per_turn is not None and calls > self.calls_per_turn:
-                breach = _soft("calls_per_turn", self.calls_per_turn, calls)
-            if breach is None and soft.tool_calls_limit is not None:
-                breach = soft.check_tool_calls(usage, calls)
-        return breach
+        )
+        if on_tokens and (breach := soft.check_tokens(usage)):
+            return breach
+        if not calls:
+            return None
+        if self.calls_per_turn is not None and calls > self.calls_per_turn:
+            return _soft("calls_per_turn", self.calls_per_turn, calls)
+        return None if soft.tool_calls_limit is None else soft.check_tool_calls(usage, calls)
 
 
 def _soft(name: str, allowed: int | None, used: int) -> UsageLimitExceeded | None:

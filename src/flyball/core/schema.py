@@ -1,4 +1,4 @@
-"""JSON Schemas: a builder for them, those of Python types, and whether a dict is one.
+"""JSON Schemas: a builder for them, those of Python types (`type_schema`), and whether a dict is one.
 
 A schema is a plain dict everywhere in flyball; `Schema` (pagantic's type) builds one and reads one. Whether a
 value follows a schema is not decided here; `check_schema` says whether a dict is one at all.
@@ -11,10 +11,9 @@ from typing import Any, cast
 
 from msgspec import UNSET, Struct, UnsetType
 
-from flyball.core.encodable import NotEncodable, to_json
-from flyball.core.errors import SchemaMalformed
 from flyball.core.messages import JSON
 from flyball.core.schema_check import check_schema
+from flyball.core.type_schema import json_object, schema_for
 
 __all__ = ["Schema", "check_schema", "is_object_schema", "schema_for"]
 
@@ -61,31 +60,7 @@ class Schema(Struct, frozen=True, omit_defaults=True):
         Raises:
             SchemaMalformed: it is no JSON object.
         """
-        return _schema(_json(schema, "the schema"))
-
-
-def schema_for(kind: Any) -> dict[str, JSON]:
-    """The JSON Schema of a type: what its own `__json_schema__` classmethod says, else what pydantic finds.
-
-    Raises:
-        SchemaMalformed: the type has none; the message names it.
-    """
-    name = kind.__qualname__ if isinstance(kind, type) else repr(kind)
-    try:
-        own = getattr(kind, "__json_schema__", None)
-        if callable(own):
-            return _json(own(), f"{name}.__json_schema__()")
-        from pydantic import TypeAdapter
-
-        return TypeAdapter[Any](kind).json_schema()
-    except SchemaMalformed:
-        raise
-    except Exception as error:  # the type's own code runs here
-        raise SchemaMalformed(
-            f"the type {name} has no JSON Schema ({type(error).__name__}: {_first_line(error)}): use a "
-            "pydantic model, a dataclass, a TypedDict, a plain type, or give it a `__json_schema__` method",
-            type=name,
-        ) from error
+        return _schema(json_object(schema, "the schema"))
 
 
 def is_object_schema(schema: Mapping[str, JSON]) -> bool:
@@ -117,16 +92,6 @@ def _target(schema: Mapping[str, JSON], reference: str) -> Any:
     return here
 
 
-def _json(schema: object, what: str) -> dict[str, JSON]:
-    try:
-        plain = to_json(schema, what)
-    except NotEncodable as error:
-        raise SchemaMalformed(f"no JSON: {error}") from error
-    if not isinstance(plain, dict):
-        raise SchemaMalformed(f"{what} is a {type(schema).__name__}, and a JSON Schema is an object")
-    return cast("dict[str, JSON]", plain)
-
-
 def _schema(plain: dict[str, JSON]) -> Schema:
     fitting: dict[str, Any] = {}
     extra: dict[str, JSON] = {}
@@ -155,7 +120,3 @@ def _fit(key: str, value: Any) -> Any:
         members = cast("list[Any]", value)
         return tuple(members) if key == "enum" or all(isinstance(item, str) for item in members) else None
     return None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

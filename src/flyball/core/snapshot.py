@@ -94,7 +94,7 @@ class RunSnapshot(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tr
         """
         try:
             return json.decode(data, type=RunSnapshot)
-        except (MsgspecError, UnicodeError) as error:
+        except (MsgspecError, UnicodeError, TypeError) as error:
             raise InvalidMessage(
                 f"the snapshot cannot be read ({error}): give what RunSnapshot.to_json() gave; gollem's own "
                 "are read by flyball.core.forms.gollem.unmarshal_snapshot"

@@ -48,6 +48,19 @@ class RepairSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tru
     native: bool = False
 
 
+class CompactSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """How a model is asked to sum up what was said: which compactor wants it, and what it is told.
+
+    `model` is which one, and `provider` who serves it; empty for the loop's own.
+    """
+
+    by: str
+    instructions: str
+    model: str = ""
+    provider: str = ""
+    settings: ModelSettings = ModelSettings()
+
+
 class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What counts as an answer.
 
@@ -109,10 +122,18 @@ class LoopSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     """The names of the guardrails, interceptors and conditions that have a say."""
     provider: str = ""
     """Who serves the model, where its calls are priced and `model` does not say so."""
+    briefed: bool = False
+    """Whether the loop was given its context: then no knowledge base is asked for any."""
+    compactor: CompactSpec | None = None
+    """Set where a model may be asked to sum up what was said."""
 
     def served_by(self, purpose: Purpose) -> tuple[str, str]:
         """The model that is called for a purpose, and who serves it, where that is recorded."""
-        repairer = self.output.repairer
-        if purpose == "repair" and repairer is not None and repairer.model:
-            return repairer.model, repairer.provider
+        other: RepairSpec | CompactSpec | None = None
+        if purpose == "repair":
+            other = self.output.repairer
+        elif purpose == "compact":
+            other = self.compactor
+        if other is not None and other.model:
+            return other.model, other.provider
         return self.model, self.provider

@@ -59,7 +59,9 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     """A tool as a loop's spec records it: the definition and the policy around its calls.
 
     `elsewhere`: the agent has no such tool itself; whoever hosts one of this name runs it. `state` names the
-    state that its calls go on from, and may change; tools that share one share its name.
+    state that its calls go on from, and may change; tools that share one share its name. `begins_loop`: what
+    a call gives is what comes of a loop that it has begun. It may be run again at any time, and finds that.
+    `result_tokens` is how long a result of a call that was deferred may be: a longer one is cut as it comes.
     """
 
     definition: ToolDefinition
@@ -71,6 +73,8 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     wants_history: bool = False
     elsewhere: bool = False
     state: str | None = None
+    begins_loop: bool = False
+    result_tokens: int | None = None
 
     @property
     def alone(self) -> bool:
@@ -91,6 +95,8 @@ class ToolChoice(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tru
     extra: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        if self.mode not in ("auto", "required", "none", "function"):
+            raise UserError(f"a tool choice is 'auto', 'required', 'none' or 'function', not {self.mode!r}")
         if self.mode == "function" and not self.tool_name:
             raise UserError("tool choice 'function' needs tool_name")
 

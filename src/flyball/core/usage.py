@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 
-class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """The tokens of one model call, or of several added up.
 
     `input_tokens` includes cached ones; `output_tokens` includes reasoning. `context_tokens` and
@@ -50,7 +51,7 @@ class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
         return self.input_tokens + self.output_tokens
 
 
-class RunUsage(Usage, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+class RunUsage(Usage, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """What a whole run used: its model calls added up, counted, and its tool calls counted."""
 
     requests: int = 0
@@ -64,6 +65,8 @@ class RunUsage(Usage, frozen=True, omit_defaults=True, repr_omit_defaults=True):
 
     def __radd__(self, other: Usage) -> RunUsage:
         """A model call, and then this run's."""
+        if not isinstance(other, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
         return RunUsage().add_request(other).add_run(self)
 
     def add_request(self, usage: Usage | None) -> RunUsage:
@@ -92,6 +95,29 @@ class RunUsage(Usage, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     def add_tool_calls(self, count: int) -> RunUsage:
         """The usage after `count` more tool calls."""
         return replace(self, tool_calls=self.tool_calls + count)
+
+    def add_below(self, calls: Iterable[Usage | None], requests: int) -> RunUsage:
+        """The usage with that of a loop under the run: its tokens and its requests.
+
+        How full the window is, how fast the model was and how many tools were called stays the run's own.
+        """
+        below = RunUsage()
+        for usage in calls:
+            below = below.add_request(usage)
+        return RunUsage(
+            self.input_tokens + below.input_tokens,
+            self.output_tokens + below.output_tokens,
+            self.reasoning_tokens + below.reasoning_tokens,
+            self.cache_read_tokens + below.cache_read_tokens,
+            self.cache_write_tokens + below.cache_write_tokens,
+            self.context_tokens,
+            self.context_window,
+            self.tokens_per_second,
+            _summed(self.details, below.details),
+            self.extra,
+            self.requests + requests,
+            self.tool_calls,
+        )
 
     def add_run(self, other: RunUsage) -> RunUsage:
         """This run's and another's together; speeds are averaged by the number of calls."""

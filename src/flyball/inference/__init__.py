@@ -9,5 +9,6 @@ Rules:
 
 `engine`, `request` and `stream` are the seam; `model_string`, `profile` and `registry` lead from a name to an
 engine, `limiting` and `endpoints` to one that is asked no more than it may be; `scripted` has engines that
-answer from code, with `answers`, `cut` and `minimum` behind them.
+answer from code, with `answers`, `cut` and `minimum` behind them. `embedder` is the other seam, of texts that
+become vectors, and `hashed_embedder` one that needs no model.
 """

@@ -11,6 +11,8 @@ from flyball.core.errors import UserError
 def debounced(pieces: AsyncGenerator[str], window: float, *, joined: bool) -> AsyncGenerator[str]:
     """What came within `window` seconds of the first of it, as one text; nothing is held back for longer.
 
+    Where the pieces end in an error, that comes after the text that was held.
+
     Args:
         pieces: the text, piece by piece, or all of it so far each time. It is read ahead by one window.
         window: seconds.
@@ -19,9 +21,18 @@ def debounced(pieces: AsyncGenerator[str], window: float, *, joined: bool) -> As
     Raises:
         UserError: the window is no number of seconds.
     """
+    return _gathered(pieces, sensible_window(window), joined=joined)
+
+
+def sensible_window(window: float) -> float:
+    """Seconds that something can be gathered for.
+
+    Raises:
+        UserError: they are none.
+    """
     if not isinstance(window, int | float) or not 0 <= window < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserError(f"debounce_by= takes seconds, from 0, not {window!r}")
-    return _gathered(pieces, window, joined=joined)
+    return window
 
 
 async def _gathered(pieces: AsyncGenerator[str], window: float, *, joined: bool) -> AsyncGenerator[str]:
@@ -36,8 +47,8 @@ async def _gathered(pieces: AsyncGenerator[str], window: float, *, joined: bool)
             if coming.done():
                 try:
                     piece = coming.result()
-                except StopAsyncIteration:
-                    coming = None
+                except Exception as error:
+                    coming, ended = None, error
                     break
                 coming = None
                 if not held:
@@ -48,6 +59,8 @@ async def _gathered(pieces: AsyncGenerator[str], window: float, *, joined: bool)
                 held = ""
         if held:
             yield held
+        if not isinstance(ended, StopAsyncIteration):
+            raise ended
     finally:
         if coming is not None:
             coming.cancel()

@@ -32,7 +32,7 @@ async def feed_handler(
         StreamRestarted: the answer began again after callbacks had some of it, and there is no `on_restart`.
         UnexpectedModelBehavior: the events make no answer (see `Assembler`).
     """
-    tap = _Tap(handler)
+    tap = HandlerTap(handler)
     try:
         async for event in events:
             tap.feed(event)
@@ -41,8 +41,8 @@ async def feed_handler(
         await close_stream(events)
 
 
-class _Tap:
-    """One handler on one stream."""
+class HandlerTap:
+    """One handler on one stream, which is fed its events."""
 
     __slots__ = ("_given", "_handler", "_joined", "_open_calls")
 
@@ -53,6 +53,7 @@ class _Tap:
         self._given = False
 
     def feed(self, event: StreamEvent) -> None:
+        """Take the next event, and call what it calls for."""
         unseen = type(event) is PartEnd and self._joined.part(event.index) is None
         self._joined.feed(event)
         if type(event) is TextDelta:

@@ -13,9 +13,8 @@ Rules kept here:
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from types import TracebackType
 
 from msgspec import Struct
@@ -23,6 +22,7 @@ from msgspec import Struct
 from flyball.core.clock import Clock, Timer
 from flyball.core.errors import UserError
 from flyball.inference.engine import Engine
+from flyball.inference.monotonic import MONOTONIC
 from flyball.inference.registry import DEFAULT, Registry, resolve_engine
 from flyball.inference.request import Request, Result
 from flyball.inference.stream import StreamEvent, close_stream
@@ -60,7 +60,7 @@ class Gate:
     def __init__(self, limit: Limit, clock: Clock | None = None) -> None:
         """`clock` tells the time, for tests; else it is the machine's, which is never put back."""
         self.limit = limit
-        self._clock = clock or _Monotonic()
+        self._clock = clock or MONOTONIC
         self._inside = 0
         self._begun: deque[_Beginning] = deque()
         """The beginnings that may still be in somebody's window, the oldest first."""
@@ -155,16 +155,6 @@ class _Beginning:
 
     def __init__(self, at: float) -> None:
         self.at = at
-
-
-class _Monotonic:
-    """Time that only goes forward, timers from the running event loop."""
-
-    __slots__ = ()
-    now = staticmethod(time.monotonic)
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        return asyncio.get_running_loop().call_later(max(0.0, when - time.monotonic()), callback)
 
 
 class LimitedEngine(WrapperEngine):

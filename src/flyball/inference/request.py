@@ -24,7 +24,7 @@ class OutputObject(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=T
     strict: bool | None = None
 
 
-class Request(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+class Request(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """One model call. It is complete and can be encoded: nothing else is needed to make it.
 
     `tools` holds the function tools and the output tools; `output` and `grammar` constrain the text;
@@ -41,8 +41,14 @@ class Request(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     allows_text: bool = True
     id: str = ""
 
+    @property
+    def run_id(self) -> str:
+        """The id of the run that asks, for middleware and engines; an empty text where no run does."""
+        run_id, *rest = self.id.rsplit("/", 4)
+        return run_id if len(rest) == 4 else ""
 
-class Result(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+
+class Result(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """A model's answer: the message, which carries its usage, its model's name and why it stopped.
 
     `around` is what middleware did on the way; the engine that runs it says so.

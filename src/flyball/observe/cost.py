@@ -94,6 +94,9 @@ class CostTracker(Feature):
         """
         return self.note(CallUsage(time.time() if at is None else at, None, usage, model, provider))
 
+    record_usage = record
+    """pagantic's name for it."""
+
     def note(self, call: CallUsage) -> RunCost:
         """Add a model call to the totals; what it cost. Engines of agents that have this tracker tell it."""
         name, cost = served(call).model, self._cost(call)
@@ -144,5 +147,7 @@ def estimate_run_cost(
     Raises:
         UserError, MissingExtra: see `CostTracker`.
     """
+    if not isinstance(model, str) or not isinstance(usage, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UserError(f"estimate_run_cost takes a model's name and a Usage, not {model!r} and {usage!r}")
     asked = CallUsage(time.time(), None, usage, model)
     return CostTracker(pricing, currency=currency).cost_of([asked])

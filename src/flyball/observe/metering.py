@@ -14,7 +14,8 @@ from flyball.observe.cost import CostTracker
 
 
 class MeteredEngine(WrapperEngine):
-    """An engine, and who hears of its calls. One that fails, or is left before its end, tells no usage.
+    """An engine, and who hears of its calls. One that gave pieces and broke off, or was left, used nobody
+    knows how much; one that failed before it gave anything is not counted.
 
     `asked` and `provider` are the model as loops record it: so a call is priced here as it is from a journal.
     """
@@ -37,12 +38,17 @@ class MeteredEngine(WrapperEngine):
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Engine.stream`."""
         pieces = self.engine.stream(request)
+        heard = True
         try:
             async for piece in pieces:
+                heard = False
                 if type(piece) is Finish:
+                    heard = True
                     self._heard(piece.model, piece.usage)
                 yield piece
         finally:
+            if not heard:
+                self._heard(None, None)
             await close_stream(pieces)
 
     def _heard(self, model: str | None, usage: Usage | None) -> None:

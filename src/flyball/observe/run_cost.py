@@ -64,7 +64,7 @@ class RunCost(Struct, frozen=True):
         if self.total is not None:
             return f"{plain(self.total)} {self.currency}"
         least = f"at least {plain(self.known)} {self.currency}; " if self.known else ""
-        return f"unknown ({least}no price for {', '.join(self.unknown)})"
+        return f"unknown ({least}no price or no usage of {', '.join(self.unknown)})"
 
 
 def plain(amount: Decimal) -> str:

@@ -1,6 +1,9 @@
 """Control: the machine of a loop, the driver that runs it, agents, and the system's door.
 
     machine, state      what a loop owes, worked out from its events; pure
+    flow_machine, flow_nodes, flow_loops, flow_state   what a flow of steps owes, as pure
+    machines            both machines as one
+    flow                steps, pipelines, handoffs, and the driver of a flow
     requests, facts     what a model call and a user's function are given, worked out from the state; pure
     performers          how each effect is carried out
     driver, streaming   the in-process driver

@@ -1,7 +1,8 @@
-"""Admit: before the first turn. The input guardrails look at the prompt, then the prompt functions speak."""
+"""Admit: before the first turn. Input guardrails look at the prompt, prompt functions and knowledge speak."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -11,11 +12,12 @@ from flyball.core.encodable import clean_text
 from flyball.core.errors import FlyballError, GuardrailError, UserError
 from flyball.core.events import Admitted
 from flyball.core.messages import Message, Part, Role, Text
-from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
-from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.facts import context_of
 from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.instructing import said_by
 from flyball.orchestrate.state import State
 from flyball.tool.result import describe
 
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
 
 async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None) -> Admitted:
-    """Show the prompt to the guardrails, and ask the prompt functions for their instructions."""
-    context = RunContext(deps, run_facts(state, now()), home)
+    """Show the prompt to the guardrails; ask the prompt functions and the knowledge bases what to tell."""
+    context = context_of(state, bindings, deps, now(), home)
     passed: tuple[str, ...] = ()
     prompt: Message | None = None
     guardrails, asked = bindings.stages.input_guardrails, _asked(state)
@@ -33,14 +35,22 @@ async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Hom
         try:
             prompt, passed = await _guarded(guardrails, context, asked)
         except FlyballError as error:
-            return Admitted(now(), error=error.record())
+            return Admitted(now(), error=error.record(), passed=passed_before(guardrails, error))
     instructions: list[str] = []
+    degraded: tuple[str, ...] = ()
     try:
         for function in bindings.prompt_functions:
-            instructions.append(str(await awaited(function(context))))
+            instructions.append(await said_by(function, context))
+        if bases := bindings.stages.knowledge_bases:
+            from flyball.orchestrate.knowing import known_of_run, standing
+
+            known, degraded = await known_of_run(bases, state, context, prompt)
+            if known and not state.spec.instructions and not any(instructions):
+                instructions = [*standing(bases, state.history)]  # they would take its place
+            instructions += known
     except Exception as error:
         return Admitted(now(), error=as_rule(error, "a prompt function failed").record())
-    return Admitted(now(), tuple(instructions), prompt, passed=passed)
+    return Admitted(now(), tuple(instructions), prompt, passed=passed, degraded=degraded)
 
 
 def refusal(guardrail: InputGuardrail | TurnGuardrail, error: Exception) -> GuardrailError:
@@ -56,6 +66,15 @@ def refusal(guardrail: InputGuardrail | TurnGuardrail, error: Exception) -> Guar
     return refused
 
 
+def passed_before(
+    guardrails: Sequence[InputGuardrail | TurnGuardrail], error: FlyballError
+) -> tuple[str, ...]:
+    """The guardrails that let through what one after them refused; none where it was not a guardrail."""
+    names = [guardrail.name for guardrail in guardrails]
+    refused = error.details.get("guardrail")
+    return tuple(names[: names.index(refused)]) if refused in names else ()
+
+
 async def _guarded(
     guardrails: tuple[InputGuardrail, ...], context: RunContext[Any], asked: Message
 ) -> tuple[Message | None, tuple[str, ...]]:
@@ -68,10 +87,10 @@ async def _guarded(
     before = text = asked.text
     for guardrail in guardrails:
         try:
-            given = await awaited(guardrail.check(context, text))
+            given = await answer_of(guardrail.check, context, text)
         except Exception as error:
             raise refusal(guardrail, error) from error
-        if given is not None and (not isinstance(given, str) or not given.strip()):
+        if given is not None and given != text and (not isinstance(given, str) or not given.strip()):
             raise UserError(
                 f"the guardrail {guardrail.name!r} gave {given!r}: it must give the prompt's text, or None "
                 "to leave it as it is"

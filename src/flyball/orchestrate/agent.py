@@ -7,7 +7,7 @@ An agent is configuration and code, no state: it may run many times at once. Wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
@@ -17,31 +17,28 @@ from typing_extensions import Unpack
 
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT
-from flyball.core.encodable import NotEncodable, clean_text, to_json
 from flyball.core.errors import FlyballError, OrchestrationFailure, UserError
 from flyball.core.events import VERSION, Started
 from flyball.core.feature import Feature
-from flyball.core.history import check_history
 from flyball.core.ids import new_id
 from flyball.core.limits import Limits
-from flyball.core.messages import Content, Message, Role, Text, user
+from flyball.core.messages import Content, Message, Role, Text
 from flyball.core.settings import ModelSettings
 from flyball.core.spec import LoopSpec, OutputMode
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
 from flyball.orchestrate.answering import (
     OutsideResult,
-    completed,
     for_recorded,
     length_with,
-    open_calls,
     send_results,
 )
+from flyball.orchestrate.beginning import check_question, lent_by, prompt_message, started_by
 from flyball.orchestrate.bindings import (
     Approval,
     Bindings,
     Delivery,
-    PromptFunction,
+    Instruction,
     ToolFilter,
     Validator,
     nobody_can_approve,
@@ -53,24 +50,28 @@ from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.edited import edited, edited_elsewhere, replayed_editor
 from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.features import stages_of
-from flyball.orchestrate.followed import FollowedLoop
+from flyball.orchestrate.followed import FollowedLoop, until_over
 from flyball.orchestrate.journal import Journal, MemoryJournal
-from flyball.orchestrate.lineage import at_home, under
+from flyball.orchestrate.ledger import Ledger
+from flyball.orchestrate.lineage import at_home
 from flyball.orchestrate.machine import start
 from flyball.orchestrate.options import RunOptions, check_options
 from flyball.orchestrate.output_types import OutputType
 from flyball.orchestrate.outputs import reader_for
-from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.recorded import fork, load
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runs import AgentRun, Loop, StreamedRun, result_from, result_of
-from flyball.orchestrate.snapshot import carried_by
+from flyball.orchestrate.tracing import trace_from, trace_recorded
 from flyball.tool.result import describe
 
 if TYPE_CHECKING:
+    from flyball.constraint.grammar import GrammarDefinition
     from flyball.orchestrate.agent_features import AgentFeatures
+    from flyball.orchestrate.agent_tool import AgentTool, AgentToolOptions
+    from flyball.tool.protocol import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
+ToolT = TypeVar("ToolT", bound="Tool")
 OtherT = TypeVar("OtherT")
 _USER = Role.USER
 _SETTINGS, _LIMITS = ModelSettings(), Limits()
@@ -87,7 +88,8 @@ class Agent(Generic[DepsT, OutputT]):
         output: the type of the output: `str`, a pydantic model, a dataclass, a TypedDict, any type; several
             as a union or a list; wrapped in `ToolOutput` or the like, where it matters how it is asked for.
         tools: what the model may call: functions made by `@tool`, plain functions, or toolsets.
-        instructions: what the model is told first: text, or functions that give it when a run begins.
+        instructions: what the model is told first: text, templates, prompt providers, or functions that give
+            it when a run begins.
         name: what the agent is called in journals and traces.
         deps_type: the type of the runs' dependencies; only for type checkers.
         settings: temperature, tokens and the like.
@@ -97,7 +99,7 @@ class Agent(Generic[DepsT, OutputT]):
         end_strategy: `early` takes the first valid output and leaves other calls of that turn unrun;
             `exhaustive` runs them first.
         output_mode: how the output is got out of the model; by default what suits the type and the model.
-        grammar: a grammar (GBNF) that the decoder is held to, where the engine can.
+        grammar: a grammar (GBNF text, or a GrammarDefinition) that the decoder is held to, where it can be.
         validators: functions that look at an output, change it, or ask for another by raising ModelRetry.
         tool_filters: decide about all calls of a turn before any of them runs: they let through, change
             arguments, or reject with a reason that the model reads.
@@ -114,7 +116,7 @@ class Agent(Generic[DepsT, OutputT]):
         model: str | Engine | None = None,
         *,
         tools: Iterable[Any] = (),
-        instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
+        instructions: Instruction | Sequence[Instruction] = (),
         name: str = "agent",
         deps_type: type[DepsT] = ...,
         settings: ModelSettings = ...,
@@ -123,7 +125,7 @@ class Agent(Generic[DepsT, OutputT]):
         tool_choice: ToolChoice | None = None,
         end_strategy: Literal["early", "exhaustive"] = "early",
         output_mode: OutputMode | str | None = None,
-        grammar: str | None = None,
+        grammar: str | GrammarDefinition | None = None,
         validators: Sequence[Validator] = (),
         tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
@@ -139,7 +141,7 @@ class Agent(Generic[DepsT, OutputT]):
         *,
         output: OutputType[OutputT],
         tools: Iterable[Any] = (),
-        instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
+        instructions: Instruction | Sequence[Instruction] = (),
         name: str = "agent",
         deps_type: type[DepsT] = ...,
         settings: ModelSettings = ...,
@@ -148,7 +150,7 @@ class Agent(Generic[DepsT, OutputT]):
         tool_choice: ToolChoice | None = None,
         end_strategy: Literal["early", "exhaustive"] = "early",
         output_mode: OutputMode | str | None = None,
-        grammar: str | None = None,
+        grammar: str | GrammarDefinition | None = None,
         validators: Sequence[Validator] = (),
         tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
@@ -164,7 +166,7 @@ class Agent(Generic[DepsT, OutputT]):
         *,
         output: Any,
         tools: Iterable[Any] = (),
-        instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
+        instructions: Instruction | Sequence[Instruction] = (),
         name: str = "agent",
         deps_type: type[DepsT] = ...,
         settings: ModelSettings = ...,
@@ -173,7 +175,7 @@ class Agent(Generic[DepsT, OutputT]):
         tool_choice: ToolChoice | None = None,
         end_strategy: Literal["early", "exhaustive"] = "early",
         output_mode: OutputMode | str | None = None,
-        grammar: str | None = None,
+        grammar: str | GrammarDefinition | None = None,
         validators: Sequence[Validator] = (),
         tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
@@ -188,7 +190,7 @@ class Agent(Generic[DepsT, OutputT]):
         *,
         output: Any = str,
         tools: Iterable[Any] = (),
-        instructions: str | PromptFunction | Sequence[str | PromptFunction] = (),
+        instructions: Instruction | Sequence[Instruction] = (),
         name: str = "agent",
         deps_type: type[Any] | None = None,
         settings: ModelSettings = _SETTINGS,
@@ -197,7 +199,7 @@ class Agent(Generic[DepsT, OutputT]):
         tool_choice: ToolChoice | None = None,
         end_strategy: Literal["early", "exhaustive"] = "early",
         output_mode: OutputMode | str | None = None,
-        grammar: str | None = None,
+        grammar: str | GrammarDefinition | None = None,
         validators: Sequence[Validator] = (),
         tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
@@ -251,7 +253,7 @@ class Agent(Generic[DepsT, OutputT]):
             return await self._run_elsewhere(prompt, given)
         else:
             drive = await self._begin(prompt, given)
-        if drive.bindings.waits_for_people and not drive.shared:
+        if drive.bindings.waits_for_people and not drive.reachable:
             raise nobody_can_approve(drive.bindings)
         await drive.run()
         return await edited(drive) if drive.state.spec.editor else result_of(drive)
@@ -279,7 +281,7 @@ class Agent(Generic[DepsT, OutputT]):
         A run that is not read to its end stays as it is recorded; its `loop_id` can be resumed.
         With a `runtime` the loop is not held up by its reader, and goes on elsewhere when the block is left.
         """
-        async with self._opened(prompt, options) as loop:
+        async with self._opened(prompt, options, pieces=True) as loop:
             streamed: StreamedRun[OutputT] = StreamedRun(loop)
             try:
                 yield streamed
@@ -295,8 +297,12 @@ class Agent(Generic[DepsT, OutputT]):
         A run that is left before its end stays as it is recorded; its `loop_id` can be resumed.
         With a `runtime` nothing is held up between the steps: they are given out as they were recorded.
         """
-        async with self._opened(prompt, options) as loop:
-            yield AgentRun(loop)
+        async with self._opened(prompt, options, pieces=False) as loop:
+            run: AgentRun[OutputT] = AgentRun(loop)
+            try:
+                yield run
+            finally:
+                run.leave()
 
     async def run_batch(
         self,
@@ -311,12 +317,15 @@ class Agent(Generic[DepsT, OutputT]):
         OSError, is an OrchestrationFailure in its place, with that as its cause: the others go on.
 
         Raises:
-            UserError: with a `loop_id`: each prompt is a loop of its own.
+            UserError: with a `loop_id`: each prompt is a loop of its own; or with one prompt alone.
         """
         if "loop_id" in options:
             raise UserError("run_batch makes a loop for each prompt: leave loop_id out")
-        if concurrency < 1:
-            raise UserError(f"concurrency must be at least 1, not {concurrency}")
+        if type(concurrency) is not int or concurrency < 1:
+            raise UserError(f"concurrency must be a whole number from 1, not {concurrency!r}")
+        if isinstance(prompts, str | bytes) or not isinstance(prompts, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserError(f"run_batch takes several prompts, such as ['one', 'two'], not {prompts!r:.200}")
+        given = list(prompts)
         room = asyncio.Semaphore(concurrency)
 
         async def one(prompt: Content) -> RunResult[OutputT] | FlyballError:
@@ -331,7 +340,7 @@ class Agent(Generic[DepsT, OutputT]):
                     return failure
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(prompt)) for prompt in prompts]
+            tasks = [group.create_task(one(prompt)) for prompt in given]
         return [task.result() for task in tasks]
 
     async def resume(
@@ -365,12 +374,12 @@ class Agent(Generic[DepsT, OutputT]):
             UserError: the loop is not over yet.
             FlyballError: the loop's own failure, as it was when it ended.
         """
-        _, state = await load(journal, loop_id)
+        events, state = await load(journal, loop_id)
         if state.at != "done":
             raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): use resume()")
         # By the recorded spec: no engine is looked for, so a journal can be read where none is installed.
         reader, stages = reader_for(self.config.output, state.spec.output), stages_of(self.config.features)
-        result = result_from(state, reader, journal, stages.tracker)
+        result = result_from(state, reader, journal, stages.tracker, trace_from(events, stages))
         if state.spec.editor and self.config.editor is not None:
             return replace(result, editor=await replayed_editor(self.config.editor, loop_id, journal))
         return result
@@ -407,6 +416,34 @@ class Agent(Generic[DepsT, OutputT]):
         drive = await Drive.take_over(bindings, into or journal, forked)
         await drive.run()
         return await edited(drive) if drive.state.spec.editor else result_of(drive)
+
+    # As a tool
+
+    @overload
+    def as_tool(
+        self, name: str | None = None, description: str | None = None, **options: Unpack[AgentToolOptions]
+    ) -> AgentTool: ...
+    @overload
+    def as_tool(
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        parameters: type[OtherT],
+        prompt: Callable[[OtherT], Content | Awaitable[Content]],
+        **options: Unpack[AgentToolOptions],
+    ) -> AgentTool: ...
+    def as_tool(self, name: str | None = None, description: str | None = None, **options: Any) -> AgentTool:
+        """This agent as a tool of another: each call is a run of its own, under the run that calls.
+
+        See `AgentTool` for the options.
+
+        Raises:
+            SchemaMalformed, UserError: see `AgentTool`.
+        """
+        from flyball.orchestrate.agent_tool import AgentTool
+
+        return AgentTool(self, name, description, **options)
 
     # Variations
 
@@ -446,9 +483,11 @@ class Agent(Generic[DepsT, OutputT]):
     @overload
     def tool(self, function: F) -> F: ...
     @overload
+    def tool(self, function: ToolT) -> ToolT: ...
+    @overload
     def tool(self, **options: Any) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **options: Any) -> Any:
-        """Give the agent a tool: `@agent.tool` or `@agent.tool(timeout=5)`."""
+        """Give the agent a tool: `@agent.tool`, `@agent.tool(timeout=5)`, or `agent.tool(made)`."""
         from flyball.tool.decorator import as_tool, tool
 
         def register(function: Any) -> Any:
@@ -504,6 +543,8 @@ class Agent(Generic[DepsT, OutputT]):
         if message is None:
             check_question(started)
         journal = MemoryJournal(started)
+        if bindings.watched is not None:
+            return bindings.watched(Drive).fresh(bindings, journal, started)
         return Drive(bindings, journal, start(started), 1, SYSTEM_CLOCK, shared=False)
 
     async def _begin(self, prompt: Content | None, options: Any) -> Drive:
@@ -512,7 +553,7 @@ class Agent(Generic[DepsT, OutputT]):
         check_options(options)
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK)
-        started = _started(bindings.spec, prompt_message(prompt), options, clock.now())
+        started = started_by(bindings.spec, prompt_message(prompt), options, clock.now())
         check_question(started)
         journal = options.get("journal")
         if results := for_recorded(options):
@@ -520,12 +561,16 @@ class Agent(Generic[DepsT, OutputT]):
         if journal is None:
             return await Drive.begin(bindings, MemoryJournal(), started, clock, shared=False)
         home = options["parent"].home if "parent" in options else None
-        known = isinstance(home, Drive) and home.journal is journal
-        return await Drive.begin(bindings, journal, started, clock, parent=home if known else None)
+        known = isinstance(home, Ledger) and home.journal is journal
+        above = cast("Ledger[Any]", home) if known else None
+        drive = await Drive.begin(bindings, journal, started, clock, parent=above)
+        if isinstance(above, Drive):
+            drive.stays = above.stays
+        return drive
 
     @asynccontextmanager
-    async def _opened(self, prompt: Content | None, options: Any) -> AsyncGenerator[Loop]:
-        """Begin a run that its caller takes part in, wherever it is driven."""
+    async def _opened(self, prompt: Content | None, options: Any, *, pieces: bool) -> AsyncGenerator[Loop]:
+        """Begin a run that its caller takes part in, wherever it is driven; with the answers in pieces."""
         if "parent" in options:
             options = at_home(options)
         if "runtime" not in options:
@@ -539,7 +584,8 @@ class Agent(Generic[DepsT, OutputT]):
         runtime: Driver = options["runtime"]
         if results := for_recorded(options):
             await runtime.answer(started.loop_id, results, started)
-        async with runtime.join(bindings, options.get("journal"), started, clock) as following:
+        joined = runtime.join(bindings, options.get("journal"), started, clock, pieces=pieces)
+        async with joined as following:
             if results:  # what follows from them is shown, though it may have happened by now
                 events = await following.journal.read(started.loop_id)
                 following.length = min(following.length, length_with(events, results))
@@ -552,7 +598,12 @@ class Agent(Generic[DepsT, OutputT]):
         if results := for_recorded(options):
             await runtime.answer(started.loop_id, results, started)
         journal, state = await runtime.run(bindings, options.get("journal"), started, clock)
-        result = result_from(state, bindings.output, journal, bindings.tracker)
+        if state.at != "done" and started.parent_loop_id:
+            # A person is waited for, or a result from outside: then whoever began it waits with it.
+            async with runtime.join(bindings, options.get("journal"), started, clock) as following:
+                state = await until_over(following, started.loop_id)
+        trace = await trace_recorded(journal, started.loop_id, bindings.stages)
+        result = result_from(state, bindings.output, journal, bindings.tracker, trace)
         if not state.spec.editor:
             return result
         return replace(result, editor=await edited_elsewhere(runtime, bindings, journal, state, clock))
@@ -566,7 +617,7 @@ class Agent(Generic[DepsT, OutputT]):
         check_options(options)
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK)
-        started = _started(bindings.spec, prompt_message(prompt), options, clock.now())
+        started = started_by(bindings.spec, prompt_message(prompt), options, clock.now())
         check_question(started)
         return bindings, started, clock
 
@@ -578,7 +629,9 @@ class Agent(Generic[DepsT, OutputT]):
             if config is not self.config:
                 # What has something else in its place is not even looked at: its model need not be there.
                 like = None if self._bindings is None else (self.config, self._bindings)
-                return bind(config, deps, like)
+                bindings = bind(config, deps, like)
+                bindings.lent = lent_by(options)
+                return bindings
             if deps is not None:
                 return self._own_bindings().with_deps(deps)
         return self._bindings or self._own_bindings()
@@ -592,91 +645,3 @@ class Agent(Generic[DepsT, OutputT]):
 
 def _without_deps(changes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in changes.items() if name != "deps"}
-
-
-def check_question(started: Started) -> None:
-    """Check that a loop begins with something that the model can answer.
-
-    Raises:
-        UserError: there is neither a prompt nor a history.
-        InvalidMessage: the history ends with what is no question, and no prompt follows.
-    """
-    if started.prompt is not None:
-        return
-    if not started.history:
-        raise UserError("there is nothing to run: give a prompt, or messages")
-    check_history(started.history, complete=True)
-
-
-def _started(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -> Started:
-    history, carried = carried_by(options)
-    if history:
-        if (results := options.get("deferred_results")) and open_calls(history):
-            history = completed(history, results)
-        check_history(history)
-        for message in history:
-            parts = message.parts
-            if (
-                message.usage is not None
-                or len(parts) != 1
-                or type(parts[0]) is not Text
-                or type(parts[0].text) is not str
-            ):
-                recordable(message, "a message of the history")
-    metadata, tool_state = _plain(options, "metadata"), _plain(options, "tool_state")
-    from flyball.core.correlation import Correlation
-
-    loop_id = options.get("loop_id")
-    if loop_id is not None and (not loop_id or not isinstance(loop_id, str)):
-        raise UserError(f"loop_id must be a text that is not empty, not {loop_id!r}")
-    correlation = options.get("correlation") or Correlation()
-    if type(correlation) is not Correlation:
-        raise UserError(f"correlation= takes a Correlation, not {correlation!r}")
-    recordable(correlation, "correlation")
-    started = Started(
-        now,
-        VERSION,
-        loop_id or new_id(),
-        spec,
-        prompt,
-        history,
-        correlation,
-        metadata,
-        carried=carried,
-        tool_state=tool_state,
-    )
-    return under(options["parent"], started, options) if "parent" in options else started
-
-
-def _plain(options: Any, name: str) -> dict[str, Any] | None:
-    """An option that is recorded as JSON."""
-    given = options.get(name)
-    if given is None:
-        return None
-    try:
-        plain = to_json(given, name)
-    except NotEncodable as error:
-        raise UserError(str(error)) from error
-    if type(plain) is not dict:
-        raise UserError(f"{name}= takes a dict, not {plain!r}")
-    return cast("dict[str, Any]", plain)
-
-
-def prompt_message(prompt: Content | None) -> Message | None:
-    """A prompt as the user's message.
-
-    Raises:
-        UserError: it is empty.
-        InvalidMessage: it is, or holds, what a user's message cannot carry.
-    """
-    if prompt is None:
-        return None
-    if not prompt:
-        raise UserError("the prompt is empty: give text or parts, or leave it out to go on from messages")
-    if isinstance(prompt, str):
-        return user(clean_text(prompt))
-    message = user(prompt)
-    cleaned = [
-        Text(clean_text(part.text), part.extra) if type(part) is Text else part for part in message.parts
-    ]
-    return recordable(Message(_USER, tuple(cleaned)), "the prompt")

@@ -48,6 +48,9 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
     tool_filters: int = 0
     input_guardrails: int = 0
     turn_guardrails: int = 0
+    history_processors: int = 0
+    has_auto_context: bool = False
+    """Whether a model is asked to sum up what was said."""
     message_interceptors: int = 0
     response_interceptors: int = 0
     run_conditions: int = 0
@@ -63,10 +66,21 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
     has_reflection: bool = False
     has_ambient_context: bool = False
     has_cost_tracker: bool = False
+    has_knowledge_base: bool = False
+    has_knowledge_auto_store: bool = False
+    """Whether answers are stored there."""
     has_grammar: bool = False
     has_usage_quota: bool = False
+    has_deps: bool = False
+    """Whether it has dependencies for all its runs."""
     deliveries: int = 0
     has_editor: bool = False
+    hooks: int = 0
+    has_event_bus: bool = False
+    has_tracing: bool = False
+    trace_exporters: int = 0
+    watchers: int = 0
+    """Those of one's own, which are neither hooks nor an event bus."""
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -92,7 +106,9 @@ def _tools(holds: Callable[[Tool], bool]) -> Callable[[AgentConfig, Stages], int
 
 
 COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
-    "dynamic_instructions": lambda config, _: len([one for one in _instructions(config) if callable(one)]),
+    "dynamic_instructions": lambda config, _: len(
+        [one for one in _instructions(config) if not isinstance(one, str)]
+    ),
     "toolsets": lambda config, _: len(brought_by(config.tools)),
     "tools_with_availability": _tools(lambda tool: tool.spec.checks_availability),
     "tools_with_prepare": _tools(lambda tool: getattr(tool, "prepare", None) is not None),
@@ -107,6 +123,8 @@ COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
     "tool_filters": lambda config, _: len(config.tool_filters),
     "input_guardrails": lambda _, stages: len(stages.input_guardrails),
     "turn_guardrails": lambda _, stages: len(stages.turn_guardrails),
+    "history_processors": lambda _, stages: len(stages.history_processors),
+    "has_auto_context": lambda _, stages: bool(stages.auto_contexts),
     "message_interceptors": lambda _, stages: len(stages.message_interceptors),
     "response_interceptors": lambda _, stages: len(stages.response_interceptors),
     "run_conditions": lambda _, stages: len(stages.conditions),
@@ -118,9 +136,17 @@ COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
     "has_reflection": lambda _, stages: bool(stages.reflections),
     "has_ambient_context": lambda _, stages: bool(stages.ambient),
     "has_cost_tracker": lambda _, stages: bool(stages.trackers),
+    "has_knowledge_base": lambda _, stages: bool(stages.knowledge_bases),
+    "has_knowledge_auto_store": lambda _, stages: stages.delivers,
     "has_grammar": lambda config, _: config.grammar is not None,
     "has_usage_quota": lambda config, _: config.limits.quota is not None,
+    "has_deps": lambda _, stages: bool(stages.deps),
     "deliveries": lambda config, _: len(config.deliveries),
     "has_editor": lambda config, _: config.editor is not None,
+    "hooks": lambda _, stages: len(stages.hooks),
+    "has_event_bus": lambda _, stages: stages.bus is not None,
+    "has_tracing": lambda _, stages: bool(stages.tracings),
+    "trace_exporters": lambda _, stages: sum([len(one.exporters) for one in stages.tracings]),
+    "watchers": lambda _, stages: len(stages.watchers) - len(stages.hooks) - (stages.bus is not None),
 }
 """How each is found: who adds a feature to agents adds a field above, and a line here."""

@@ -1,29 +1,36 @@
 """Results from outside, for calls that were deferred: into a loop's journal, or into a history.
 
-All that is given together is taken together, or refused together and nothing is written. A result that was
-taken before, and is given again, is no error: whoever gives results may do so twice.
+All that is given to one loop together is taken together, or refused together and nothing is written. A result
+that was taken before, and is given again, is no error: whoever gives results may do so twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
+
+from msgspec.structs import replace
 
 from flyball.core.clock import Clock
 from flyball.core.deferred import DeferredToolResult
-from flyball.core.encodable import as_text
+from flyball.core.encodable import NotEncodable, as_text
 from flyball.core.errors import AnswerRefused, JournalConflict, UserError
 from flyball.core.events import Event, Stage, Started, ToolReturned
 from flyball.core.messages import Message, ResultKind, Role, ToolCall, ToolResult
+from flyball.core.spec import LoopSpec
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.driver import check_same
+from flyball.orchestrate.family import loops_of_calls
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.machine import accepts, take
+from flyball.orchestrate.matching import check_same
 from flyball.orchestrate.recorded import load
 from flyball.orchestrate.state import State
 from flyball.tool.execute import MAX_RESULT_BYTES
 from flyball.tool.result import result_of
+from flyball.tool.truncation import truncated
+
+T = TypeVar("T")
 
 OutsideResult: TypeAlias = DeferredToolResult | ToolResult
 """What may be given: a ToolResult too, which can have images, or an error that is no reason to call again."""
@@ -57,7 +64,7 @@ async def send_results(
 
     Some of them may be given now and others later. A call that is about to be deferred may be answered
     before: then what its tool would have given is not wanted any more. A loop that nobody drives goes on
-    once it is resumed.
+    once it is resumed. Results of calls that wait in a loop under it reach that one.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
@@ -65,10 +72,34 @@ async def send_results(
         AnswerRefused: a result is of no call that waits, or of one that has another result.
         UserError: a result cannot be recorded.
     """
+    events, state = await load(journal, loop_id)
+    if wanted is not None:
+        check_same(events, wanted)
+    for whose, given in (await by_loop(journal, state, results)).items():
+        await _send(journal, whose, given, clock)
+    _, state = await load(journal, loop_id)
+    return stage_of(state)
+
+
+async def by_loop(
+    journal: Journal, state: State, results: Sequence[OutsideResult]
+) -> dict[str, list[OutsideResult]]:
+    """The results that a loop is given, each for the loop whose call waits for it: that one, or one under it.
+
+    Raises:
+        AnswerRefused: a call waits in more than one loop.
+        UserError: what is given is no result.
+    """
+    owners = await loops_of_calls(journal, state, [_call_id(given) for given in results])
+    found: dict[str, list[OutsideResult]] = {}
+    for given in results:
+        found.setdefault(owners[_call_id(given)], []).append(given)
+    return found
+
+
+async def _send(journal: Journal, loop_id: str, results: Sequence[OutsideResult], clock: Clock) -> None:
     while True:
         events, state = await load(journal, loop_id)
-        if wanted is not None:
-            check_same(events, wanted)
         returned = answers(state, results, clock.now())
         for event in returned:
             take(state, event)
@@ -77,7 +108,7 @@ async def send_results(
                 await journal.append(loop_id, returned, len(events))
         except JournalConflict:
             continue
-        return stage_of(state)
+        return
 
 
 def answers(state: State, results: Sequence[OutsideResult], at: float) -> list[ToolReturned]:
@@ -91,7 +122,7 @@ def answers(state: State, results: Sequence[OutsideResult], at: float) -> list[T
     may_come = {call.id: call for index, call in enumerate(state.calls) if _fits(state, index, at)}
     there = {one.call_id: one for message in state.history for one in message.tool_results}
     there |= {one.call_id: one for one in state.results if one is not None}
-    taken = _matched(results, may_come, there, waiting, f"loop {state.loop_id!r}")
+    taken = _matched(results, may_come, there, waiting, f"loop {state.loop_id!r}", state.spec)
     numbers = {call.id: index for index, call in enumerate(state.calls)}
     return [ToolReturned(at, state.turn, numbers[name], result) for name, result in taken.items()]
 
@@ -99,6 +130,13 @@ def answers(state: State, results: Sequence[OutsideResult], at: float) -> list[T
 def _fits(state: State, index: int, at: float) -> bool:
     call = state.calls[index]
     return accepts(state, ToolReturned(at, state.turn, index, ToolResult(call.id, call.name)))
+
+
+def as_taken(state: State, event: ToolReturned) -> ToolReturned:
+    """What the wire brought for a call: if the call was deferred, as `answers` would have it."""
+    if event.turn != state.turn or event.index not in state.deferred:
+        return event
+    return replace(event, result=_cut(event.result, state.calls[event.index], state.spec))
 
 
 def length_with(events: Sequence[Event], results: Sequence[OutsideResult]) -> int:
@@ -123,8 +161,10 @@ def open_calls(history: Sequence[Message]) -> dict[str, ToolCall]:
     return {call.id: call for call in history[-2].tool_calls if call.id not in answered}
 
 
-def completed(history: Sequence[Message], results: Sequence[OutsideResult]) -> tuple[Message, ...]:
-    """A history whose last calls are all answered, by what is there and by these results.
+def completed(
+    history: Sequence[Message], results: Sequence[OutsideResult], spec: LoopSpec
+) -> tuple[Message, ...]:
+    """A history whose last calls are all answered, by what is there and by these results; of a loop's tools.
 
     Raises:
         AnswerRefused: a result is of no call that waits, or one of them has no result.
@@ -137,7 +177,7 @@ def completed(history: Sequence[Message], results: Sequence[OutsideResult]) -> t
     else:
         asked, given = history[-2], last.tool_results
     there = {result.call_id: result for result in given}
-    taken = _matched(results, waiting, there, waiting, "the history")
+    taken = _matched(results, waiting, there, waiting, "the history", spec)
     missing = [name for name in waiting if name not in taken]
     if missing:
         raise AnswerRefused(
@@ -150,12 +190,13 @@ def completed(history: Sequence[Message], results: Sequence[OutsideResult]) -> t
     return (*before, Message(Role.TOOL, tuple([all_of_them[call.id] for call in asked.tool_calls])))
 
 
-def _matched(
+def _matched(  # noqa: PLR0917 - what may come, what is there, and how it is told
     results: Sequence[OutsideResult],
     may_come: Mapping[str, ToolCall],
     there: Mapping[str, ToolResult],
     waiting: Mapping[str, ToolCall],
     place: str,
+    spec: LoopSpec,
 ) -> dict[str, ToolResult]:
     """The results that are new, by their calls' ids."""
     taken: dict[str, ToolResult] = {}
@@ -168,7 +209,9 @@ def _matched(
             raise AnswerRefused(
                 f"{place} takes no result of call {name!r}: {what}", call_id=name, waiting=list(waiting)
             )
-        result = _as_result(given, call or ToolCall(name, _tool_name(given)))
+        result = _as_result(
+            given, call or ToolCall(name, _tool_name(given) or (recorded.name if recorded else "")), spec
+        )
         if recorded is None:
             taken[name] = result
         elif (recorded.text, recorded.status) != (result.text, result.status):
@@ -180,7 +223,7 @@ def _matched(
     return taken
 
 
-def _as_result(given: OutsideResult, call: ToolCall) -> ToolResult:
+def _as_result(given: OutsideResult, call: ToolCall, spec: LoopSpec) -> ToolResult:
     """What was given, as the result of a call."""
     if (name := _tool_name(given)) and name != call.name:
         raise AnswerRefused(
@@ -191,11 +234,22 @@ def _as_result(given: OutsideResult, call: ToolCall) -> ToolResult:
     if isinstance(given, ToolResult):
         if given.status not in (ResultKind.RETURN, ResultKind.RETRY):
             raise UserError(f"a result from outside is a return or a retry, not {given.status!s}")
-        return _recordable(given, call, given.is_error)
+        return _recordable(_cut(given, call, spec), call, given.is_error)
     if not given.is_error:
-        return _recordable(given.content, call)
+        return _recordable(_cut(given.content, call, spec), call)
     told = ToolResult(call.id, call.name, as_text(given.content), status=ResultKind.RETRY)
     return _recordable(told, call)
+
+
+def _cut(value: T, call: ToolCall, spec: LoopSpec) -> T:
+    """What was given, no longer than the results of this tool may be."""
+    tool = spec.tools.get(call.name)
+    if tool is None or tool.result_tokens is None:
+        return value
+    try:
+        return cast("T", truncated(value, tool.result_tokens))
+    except NotEncodable as error:
+        raise UserError(f"the result of call {call.id!r} cannot be recorded: {error}") from error
 
 
 def _recordable(value: object, call: ToolCall, fails: bool = False) -> ToolResult:

@@ -1,25 +1,24 @@
-"""Waiting for a user's function: sync or async, and a cancellation of its own told from one of ours."""
+"""Asking a user's function: sync or async, and a cancellation of its own told from one of ours."""
 
 from __future__ import annotations
 
 from asyncio import CancelledError, current_task
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeVar, cast
 
 T = TypeVar("T")
 
 
-async def awaited(value: T | Awaitable[T]) -> T:
-    """What a function gave, or what comes of waiting for it.
+async def answer_of(function: Callable[..., T | Awaitable[T]], *about: object) -> T:
+    """What a function gives, or what comes of waiting for it.
 
     Raises:
-        RuntimeError: what it waited for was cancelled, and not this task.
+        RuntimeError: what it waited for, or looked at, was cancelled, and not this task.
     """
-    if not isawaitable(value):
-        return cast("T", value)
     try:
-        return await value
+        value = function(*about)
+        return await value if isawaitable(value) else cast("T", value)
     except CancelledError as error:
         if is_cancelled():
             raise

@@ -10,6 +10,7 @@ from flyball.core.context import RunContext
 from flyball.core.errors import UserError
 from flyball.core.events import Outcome
 from flyball.core.messages import ToolCall
+from flyball.core.prompting import PromptProvider
 from flyball.core.spec import LoopSpec, Purpose
 from flyball.inference.engine import Engine
 from flyball.orchestrate.features import NO_STAGES, Stages
@@ -20,9 +21,13 @@ from flyball.tool.protocol import Tool
 
 if TYPE_CHECKING:
     from flyball.core.forms.semstreams import ToolCallFilter, ToolCallFilterResult
+    from flyball.prompt.text_template import TextTemplate
 
-PromptFunction: TypeAlias = Callable[[RunContext[Any]], "str | Awaitable[str]"]
-"""Gives instructions when a run begins."""
+Said: TypeAlias = "str | TextTemplate | PromptProvider | None"
+PromptFunction: TypeAlias = Callable[[RunContext[Any]], "Said | Awaitable[Said]"]
+"""Gives instructions when a run begins. A template is one; and what it gives may be one, or a provider."""
+Instruction: TypeAlias = "str | PromptFunction | PromptProvider"
+"""What may stand among an agent's instructions."""
 Validator: TypeAlias = Callable[[RunContext[Any], Any], Any]
 """Looks at an output: returns it (or a changed one), or raises ModelRetry with what to put right."""
 Approval: TypeAlias = Callable[[RunContext[Any], ToolCall], "bool | str | Awaitable[bool | str]"]
@@ -45,12 +50,14 @@ class Bindings:
 
     __slots__ = (
         "approval",
+        "bus",
         "deliveries",
         "deps",
         "editor",
         "engine",
         "engines",
         "filters",
+        "lent",
         "model",
         "output",
         "parts",
@@ -62,6 +69,7 @@ class Bindings:
         "tracker",
         "validators",
         "waits_for_people",
+        "watched",
     )
 
     def __init__(
@@ -71,7 +79,7 @@ class Bindings:
         tools: Mapping[str, Tool],
         output: Reader,
         *,
-        prompt_functions: tuple[PromptFunction, ...] = (),
+        prompt_functions: tuple[Instruction, ...] = (),
         validators: tuple[Validator, ...] = (),
         filters: tuple[ToolFilter, ...] = (),
         approval: Approval | None = None,
@@ -80,6 +88,7 @@ class Bindings:
         editor: Callable[[], Bindings] | None = None,
         stages: Stages = NO_STAGES,
         engines: Mapping[Purpose, Engine] = _NO_ENGINES,
+        watched: Callable[[type[Any]], type[Any]] | None = None,
     ) -> None:
         self.spec = spec
         self.model = engine
@@ -95,11 +104,17 @@ class Bindings:
         self.filters = filters
         self.approval = approval
         self.deliveries = deliveries
-        self.deps = deps
+        self.deps = stages.own_deps if deps is None else deps
         self.editor = editor
+        self.lent: tuple[str, ...] = ()
+        """What was given for one run and is code: only who is given these bindings has it."""
         self.stages = stages
+        self.bus = stages.bus
+        """Where its functions may publish events, if anywhere."""
         self.tracker = stages.tracker
         """Who says what a run cost, if anybody does."""
+        self.watched = watched
+        """Makes a kind of driver one that tells those who watch; None where nobody does."""
         self.parts = request_parts(spec)
         self.ruled = bool(validators or stages.output_repairs or stages.reflections or output.text_function)
         """Whether code of the user's has a say about an output."""

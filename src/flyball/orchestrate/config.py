@@ -12,7 +12,7 @@ from flyball.core.errors import UserError
 from flyball.core.feature import Feature
 from flyball.core.limits import Limits
 from flyball.core.settings import ModelSettings
-from flyball.core.spec import ARCHITECT, LoopSpec, OutputMode
+from flyball.core.spec import ARCHITECT, CompactSpec, LoopSpec, OutputMode
 from flyball.core.tools import ToolChoice
 from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
@@ -21,16 +21,18 @@ from flyball.orchestrate.bindings import (
     Approval,
     Bindings,
     Delivery,
-    PromptFunction,
+    Instruction,
     ToolFilter,
     Validator,
 )
-from flyball.orchestrate.features import as_features, stages_of
+from flyball.orchestrate.features import Stages, as_features, stages_of
 from flyball.orchestrate.holding import check_can_hold
+from flyball.orchestrate.instructing import as_instructions, asked_for
 from flyball.orchestrate.output import prompted_instructions
 from flyball.orchestrate.outputs import as_output, reader_for, spec_of
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.repairing import provider_of, with_repairs
+from flyball.orchestrate.sensible import sensible_limits, sensible_settings
 from flyball.orchestrate.tooling import asked_each_turn, check_choice, equipped
 from flyball.tool.decorator import as_tool
 from flyball.tool.protocol import Tool
@@ -43,7 +45,7 @@ class AgentConfig(Struct, frozen=True):
     model: str | Engine | None = None
     output: Any = str
     tools: tuple[Tool, ...] = ()
-    instructions: tuple[str | PromptFunction, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
     name: str = "agent"
     settings: ModelSettings = ModelSettings()
     limits: Limits = Limits()
@@ -97,11 +99,14 @@ class AgentConfig(Struct, frozen=True):
         for name in ("model", "limits", "tool_choice"):
             if options.get(name) is not None:
                 changes[name] = options[name]
+        _tool_choice(options.get("tool_choice"))
         if (settings := options.get("settings")) is not None:
-            changes["settings"] = settings.over(self.settings)
+            changes["settings"] = sensible_settings(settings).over(self.settings)
         limits: Limits = changes.get("limits", self.limits)
         if (usage := options.get("usage_limits")) is not None:
             changes["limits"] = limits = replace(limits, usage=usage)
+        if "limits" in changes:
+            sensible_limits(limits)
         if (timeout := options.get("timeout")) is not None:
             if not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
                 raise UserError(f"a time-out is a number of seconds, more than 0, not {timeout!r}")
@@ -138,8 +143,10 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
             raise UserError(f"two tools are called {name!r}: rename one, or prefix a toolset")
         tools[name] = tool
     reflects = bool(stages.reflections)
+    compactor: CompactSpec | None = None
     if like is not None and _same_output(config, like[0]) and bool(like[1].stages.reflections) is reflects:
         output, reader, engines = like[1].spec.output, like[1].output, like[1].engines
+        compactor = like[1].spec.compactor
     else:
         default_mode = profile_for(engine).default_output_mode
         output = spec_of(
@@ -153,6 +160,11 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
             output = replace(output, checked=True)
         reader = reader_for(config.output, output)
         output, engines = with_repairs(output, stages, engine)
+        if stages.auto_contexts:
+            from flyball.orchestrate.compacting import compactor_of
+
+            compactor, others = compactor_of(stages)
+            engines |= others
     if output.grammar is not None or output.schema is not None:
         check_can_hold(engine, output)
     clash = [definition.name for definition in output.tools if definition.name in tools]
@@ -162,11 +174,18 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     texts = [text for text in instructions if isinstance(text, str)]
     if output.mode is OutputMode.PROMPTED:
         texts.append(prompted_instructions(output))
-    functions = tuple([function for function in instructions if not isinstance(function, str)])
+    definitions = [tool.spec.definition for tool in tools.values()]
+    functions = asked_for(instructions, definitions, output)
     if stages.ambient:
         from flyball.tool.ambient import AmbientTool
 
         tools = {name: AmbientTool(tool) for name, tool in tools.items()}
+    if (bus := stages.bus) is not None:
+        from flyball.tool.publishing import PublishingTool
+
+        tools = {
+            name: PublishingTool(tool, bus) if tool.wants_context else tool for name, tool in tools.items()
+        }
     specs = {name: tool.spec for name, tool in tools.items()}
     made = LoopSpec(
         agent=config.name,
@@ -184,11 +203,12 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         reviews=stages.reviews,
         judges=config.approval is not None,
         filters=bool(config.tool_filters),
-        delivers=bool(config.deliveries),
+        delivers=bool(config.deliveries) or stages.delivers,
         role=config.role,
         editor="" if config.editor is None else config.editor.config.name,
         checks=stages.names,
         provider=provider_of(engine) if stages.trackers and not isinstance(config.model, str) else "",
+        compactor=compactor,
     )
     spec = recordable(made, "the agent")
     check_choice(spec.tool_choice, [*tools, *[definition.name for definition in output.tools]])
@@ -206,7 +226,17 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         editor=None if config.editor is None else config.editor.bindings,
         stages=stages,
         engines=engines,
+        watched=_watched(stages),
     )
+
+
+def _watched(stages: Stages) -> Callable[[type[Any]], type[Any]] | None:
+    """What makes drivers tell those who watch. Only an agent that is watched needs it."""
+    if not (stages.watchers or stages.tracings):
+        return None
+    from flyball.orchestrate.watched import watched
+
+    return watched
 
 
 def _with_editor(config: AgentConfig) -> AgentConfig:
@@ -253,17 +283,6 @@ def _name(given: Any) -> str:
     return given.spec.definition.name if isinstance(given, Tool) else getattr(given, "__name__", repr(given))
 
 
-def _instructions(given: Any) -> tuple[str | PromptFunction, ...]:
-    if isinstance(given, str):
-        return (given,) if given else ()
-    if callable(given):
-        return (cast("PromptFunction", given),)
-    try:
-        return tuple(given)
-    except TypeError:
-        raise UserError(f"instructions= takes text, a function, or several of them, not {given!r}") from None
-
-
 def _mode(given: Any) -> OutputMode | None:
     if given is None:
         return None
@@ -283,9 +302,12 @@ def _grammar(given: Any) -> str | None:
     """
     if given is None:
         return None
+    from flyball.constraint.grammar import GrammarDefinition, check_grammar
+
+    if isinstance(given, GrammarDefinition):
+        return given.grammar
     if not isinstance(given, str):
-        raise UserError(f"grammar= takes the text of a GBNF grammar, not {given!r}")
-    from flyball.constraint.grammar import check_grammar
+        raise UserError(f"grammar= takes a GrammarDefinition, or the text of a GBNF grammar, not {given!r}")
 
     check_grammar(given)
     return given
@@ -297,35 +319,41 @@ def _end_strategy(given: Any) -> Any:
     return given
 
 
-def _functions(option: str) -> Callable[[Any], tuple[Any, ...]]:
+def _functions(option: str, method: str = "", what: str = "") -> Callable[[Any], tuple[Any, ...]]:
     def shape(given: Any) -> tuple[Any, ...]:
         if callable(given) or not isinstance(given, Iterable):
             raise UserError(f"{option}= takes several functions, such as {option}=[check], not {given!r}")
-        return tuple(cast("Iterable[Any]", given))
+        functions = tuple(cast("Iterable[Any]", given))
+        for one in functions:
+            if not callable(one) and not callable(getattr(one, method, None)):
+                raise UserError(f"{option}= takes {what or 'functions'}, not {one!r:.200}")
+        return functions
 
     return shape
 
 
-def _tool_filters(given: Any) -> tuple[ToolFilter, ...]:
-    filters = _functions("tool_filters")(given)
-    for one in filters:
-        if not (callable(one) or callable(getattr(one, "filter_tool_calls", None))):
-            raise UserError(
-                "tool_filters= takes functions (ctx, calls), or objects with filter_tool_calls(loop_id, "
-                f"calls), not {one!r}"
-            )
-    return filters
+def _tool_choice(given: Any) -> ToolChoice | None:
+    if given is not None and not isinstance(given, ToolChoice):
+        raise UserError(f"tool_choice= takes ToolChoice('required') or the like, not {given!r:.200}")
+    return given
 
 
 _SHAPE: dict[str, Any] = {
     "output": as_output,
     "tools": _tools,
-    "instructions": _instructions,
+    "instructions": as_instructions,
     "output_mode": _mode,
     "end_strategy": _end_strategy,
     "grammar": _grammar,
     "validators": _functions("validators"),
     "deliveries": _functions("deliveries"),
-    "tool_filters": _tool_filters,
+    "tool_filters": _functions(
+        "tool_filters",
+        "filter_tool_calls",
+        "functions (ctx, calls), or objects with filter_tool_calls(loop_id, calls)",
+    ),
+    "tool_choice": _tool_choice,
     "features": as_features,
+    "limits": sensible_limits,
+    "settings": sensible_settings,
 }

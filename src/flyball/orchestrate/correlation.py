@@ -5,15 +5,17 @@ ids, so whoever holds the journal gives every event the same ids:
 
     trace                   the request's own, or made from the loop's id
     └── the loop            a span made from the loop's id; its parent is the caller's span, if there is one
-        ├── an effect       a span made from the effect's id: a model call, a tool call, a check, ...
+        ├── an effect       a span made from the effect's id: a model call, a tool call, a step of a flow, ...
+        │   └── a loop      begun by that tool call, or as that step: its parent is the effect's span
         └── ...
 
-A tool's events name the call that caused them and the model request that the call came from.
+A tool's events name the call that caused them and the model request that the call came from. What is about a
+step of a flow, and all that happens in the loops that are begun for it, has the step's name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
 from msgspec.structs import replace
@@ -32,6 +34,7 @@ from flyball.core.events import (
     TurnPrepared,
     TurnSettled,
 )
+from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.replay import steps
 from flyball.orchestrate.state import State
 
@@ -53,7 +56,7 @@ _ASKED_BY_THE_MODEL = frozenset({"infer", "review", "judge", "execute", "settle"
 """The kinds that belong to a turn's model request: the request itself, and what its answer led to."""
 
 
-_CALLS_OF_THEIR_OWN = frozenset({"repair"})
+_CALLS_OF_THEIR_OWN = frozenset({"repair", "compact"})
 """The kinds that are model calls themselves, and no turn's: each is named for its purpose."""
 
 
@@ -73,9 +76,14 @@ def correlate(events: Iterable[Event]) -> Iterator[tuple[Correlation, Event]]:
         yield event_correlation(event, state, calls), event
 
 
-def event_correlation(event: Event, state: State, calls: tuple[str, ...]) -> Correlation:
-    """The ids of one event, from the state that it led to and the ids of its turn's tool calls."""
-    whole = loop_correlation(state)
+def event_correlation(
+    event: Event, state: State, calls: Sequence[str], whole: Correlation | None = None
+) -> Correlation:
+    """The ids of one event, from the state that it led to and the ids of its turn's tool calls.
+
+    `whole` are the loop's, where they are known.
+    """
+    whole = whole or loop_correlation(state)
     kind = _KINDS.get(type(event))
     if kind is None:
         return whole
@@ -83,15 +91,12 @@ def event_correlation(event: Event, state: State, calls: tuple[str, ...]) -> Cor
         kind = event.purpose  # a model call of its own, beside the turn's
     turn = _turn(event, state)
     index = event.index if isinstance(event, ToolStarted | ToolReturned) else 0
-    one = replace(
-        whole,
-        span_id=span_id_of(_effect_id(state, turn, kind, index)),
-        parent_span_id=whole.span_id,
-        model_request_id=_model_request(state, turn, kind),
-    )
-    if kind != "execute":
-        return one
-    return replace(one, tool_call_id=calls[index], caused_by=calls[index])
+    if isinstance(event, TurnPrepared) and event.compact is None and state.compaction is not None:
+        index = int(state.compaction.turn == turn)  # it was prepared once more, after a summary
+    ids = {"model_request_id": _model_request(state, turn, kind)}
+    if kind == "execute":
+        ids |= {"tool_call_id": calls[index], "caused_by": calls[index]}
+    return effect_correlation(whole, _effect_id(state, turn, kind, index), **ids)
 
 
 def _model_request(state: State, turn: int, kind: str) -> str:
@@ -101,8 +106,8 @@ def _model_request(state: State, turn: int, kind: str) -> str:
     return _effect_id(state, turn, kind, 0) if kind in _CALLS_OF_THEIR_OWN else ""
 
 
-def loop_correlation(state: State) -> Correlation:
-    """The ids of what is about a loop as a whole."""
+def loop_correlation(state: State | FlowState) -> Correlation:
+    """The ids of what is about a loop as a whole, an agent's or a flow's."""
     given = state.correlation
     return replace(
         given,
@@ -112,7 +117,13 @@ def loop_correlation(state: State) -> Correlation:
         parent_span_id=given.span_id or given.parent_span_id,
         loop_id=state.loop_id,
         parent_loop_id=state.parent_loop_id or given.parent_loop_id,
+        tool_call_id="",  # it was begun by that call (`caused_by`), and is not about it
     )
+
+
+def effect_correlation(whole: Correlation, effect_id: str, **ids: str) -> Correlation:
+    """The ids of one effect of a loop whose own ids are these."""
+    return replace(whole, span_id=span_id_of(effect_id), parent_span_id=whole.span_id, **ids)
 
 
 def span_id_of(name: str) -> str:

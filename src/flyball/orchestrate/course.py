@@ -5,12 +5,15 @@ Part of the machine, and as pure.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec import UNSET
 
 from flyball.core.carried import Carried
 from flyball.core.errors import CancelledSignal, CancelledTimeout
 from flyball.core.events import (
     Admitted,
+    ChildEnded,
     ChildStarted,
     Delivered,
     Ended,
@@ -25,6 +28,7 @@ from flyball.core.events import (
 )
 from flyball.core.messages import Message, Retry, Role, Text, ToolCall
 from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.calls import detachable, pause, results_came, unfinished_once
 from flyball.orchestrate.moves import (
     deny,
     end,
@@ -36,7 +40,6 @@ from flyball.orchestrate.moves import (
     say,
 )
 from flyball.orchestrate.state import State, turns_before
-from flyball.orchestrate.turn import detachable, pause, results_came, unfinished_once
 
 _SYSTEM, _USER = Role.SYSTEM, Role.USER
 OVER = frozenset({"deliver", "end", "done"})
@@ -64,9 +67,13 @@ def started(event: Started) -> State:
         event.metadata,
         event.parent_loop_id,
         event.depth,
-        tool_choice=spec.tool_choice,
-        tool_state=event.tool_state,
     )
+    if event.deadline is not None and (state.deadline is None or event.deadline < state.deadline):
+        state.deadline = event.deadline
+    if spec.tool_choice is not None:
+        state.tool_choice = spec.tool_choice
+    if event.tool_state is not None:
+        state.tool_state = event.tool_state
     if event.carried is not None:
         _take_over(state, event.carried)
     if history:
@@ -75,7 +82,7 @@ def started(event: Started) -> State:
         if history:
             instruct(state, (spec.instructions,))
         else:
-            history.append(Message(_SYSTEM, (Text(spec.instructions),)))
+            history.append(_instructions(spec.instructions))
     if prompt is not None:
         if history and history[-1].role is _USER:
             say(state, prompt.parts)
@@ -87,7 +94,15 @@ def started(event: Started) -> State:
         state.at = "admit"
     else:
         next_turn(state)
+    if event.paused and state.at not in OVER:
+        state.pausing = state.paused = True
     return state
+
+
+@lru_cache(maxsize=64)
+def _instructions(text: str) -> Message:
+    """The leading message, made once for all runs of an agent."""
+    return Message(_SYSTEM, (Text(text),))
 
 
 def _take_over(state: State, carried: Carried) -> None:
@@ -133,9 +148,13 @@ def signal_received(state: State, event: SignalReceived) -> None:
         state.pausing = state.paused = False
         state.finishing = ()
     elif signal.type is SignalType.FEEDBACK:
-        if state.paused and state.at in ("prepare", "infer"):
+        if state.paused and state.at in ("prepare", "compact", "infer"):
             say(state, (Text(signal.text),))  # the request has not been made yet
-            state.at = "prepare" if state.spec.prepares else "infer"
+            if state.at == "infer" and state.spec.prepares:
+                # It was prepared without that: it is as if the turn had not been, and the next one is.
+                state.turn += 1
+                state.offered, state.definitions = None, ()
+                state.at = "prepare"
         else:
             state.feedback = (*state.feedback, signal.text)
     elif signal.type is SignalType.APPROVE:
@@ -170,12 +189,22 @@ def child_started(state: State, event: ChildStarted) -> None:
     state.children = (*state.children, event.loop_id)
 
 
-def time_passed(state: State, _: TimePassed) -> None:
-    """The deadline is there."""
-    timeout = state.spec.limits.timeout or 0.0
-    state.error = CancelledTimeout(
-        f"the run's time-out of {timeout:g} s passed", timeout=timeout, limit="timeout"
-    ).record()
+def child_ended(state: State, event: ChildEnded) -> None:
+    """A loop under this one is over: what it used, this one has used."""
+    state.usage = state.usage.add_below([call.usage for call in event.spent], event.requests)
+    state.called.append(event)
+
+
+def time_passed(state: State, event: TimePassed) -> None:
+    """The deadline is there: the run's own, or that of the run which it was begun from."""
+    timeout = state.spec.limits.timeout
+    if timeout is None or (state.attempt == 1 and event.at < state.started_at + timeout):
+        error = CancelledTimeout("the time of the run that it was begun from passed", limit="timeout")
+    else:
+        error = CancelledTimeout(
+            f"the run's time-out of {timeout:g} s passed", timeout=timeout, limit="timeout"
+        )
+    state.error = error.record()
     end(state, Outcome.CANCELLED)
 
 
@@ -227,13 +256,18 @@ def reopened(state: State, event: Reopened) -> None:
 def forked(state: State, event: Forked) -> None:
     """Another loop, which goes on from this history under its own spec, and perhaps another prompt."""
     over = state.at in OVER
+    if event.spec.compactor != state.spec.compactor:
+        state.compaction = None
     state.loop_id = event.loop_id
+    if event.prompt is not None or event.spec.tool_choice != state.spec.tool_choice:
+        state.tool_choice = event.spec.tool_choice  # else it may have been met in the turns that they share
     state.spec = event.spec
-    state.tool_choice = event.spec.tool_choice
     state.epoch, state.attempt = 0, 1
     state.parent_loop_id, state.depth, state.children = "", 0, ()  # a fork stands by itself
     state.started_at = event.at
-    reflections = 0 if over else state.reflections  # those of the turns that it shares, on the same question
+    reflections = (
+        None if over else state.reflections
+    )  # those of the turns that it shares, on the same question
     _begin_anew(state, event.at)
     state.reflections = reflections
     instruct(state, (event.spec.instructions,) if event.spec.instructions else ())
@@ -263,7 +297,7 @@ def _begin_anew(state: State, at: float) -> None:
     state.output = UNSET
     state.iterations = state.retries = 0
     state.tool_retries = {}
-    state.reflections, state.objection = 0, ""
+    state.reflections = None
     state.recent = state.rounds = ()
     state.pausing = state.paused = False
     state.finishing = ()

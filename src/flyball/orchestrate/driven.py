@@ -27,6 +27,7 @@ class DrivenLoop:
 
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
+        drive.by_hand = True
         self._edited: RunResult[Any] | None = None
 
     @property

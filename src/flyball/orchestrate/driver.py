@@ -16,79 +16,72 @@ Cancelling the task that drives is not a signal: it leaves the journal as it sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flyball.core.clock import Clock, Timer
-from flyball.core.detach import Detach
 from flyball.core.effects import (
-    Admit,
-    Deliver,
     Effect,
     End,
     Execute,
     Infer,
-    Judge,
-    Prepare,
-    Review,
-    Settle,
     Wait,
 )
-from flyball.core.errors import FlyballError, JournalConflict, LoopMismatch, LoopNotFound, UserError
+from flyball.core.errors import (
+    Deferred,
+    FlyballError,
+    JournalConflict,
+)
 from flyball.core.events import (
     VERSION,
     Ended,
     Event,
-    Forked,
     Outcome,
     Reopened,
     Resumed,
     Stage,
     Started,
     TimePassed,
-    ToolStarted,
 )
 from flyball.core.signals import Signal
-from flyball.core.spec import LoopSpec
 from flyball.inference.stream import Assembler
-from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.calls import unfinished_once, waits_for_results
 from flyball.orchestrate.children import (
     Parent,
     begin,
     cancel_by_journal,
     cancel_children,
     heed_parent,
+    tell_parent,
 )
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.editing import editor_bindings, editor_loop, editor_started
-from flyball.orchestrate.facts import call_facts
+from flyball.orchestrate.family import pass_on
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.ledger import Ledger
-from flyball.orchestrate.machine import asked_to_detach, fold, owed, start, take
-from flyball.orchestrate.requests import RequestParts, request_of, request_parts
+from flyball.orchestrate.machine import fold, owed, start, take
+from flyball.orchestrate.matching import check_bound, check_same
+from flyball.orchestrate.performers import call_cancelled
+from flyball.orchestrate.performing import UNREAD, Performing
+from flyball.orchestrate.recorded import offering, state_of
+from flyball.orchestrate.requests import request_parts
 from flyball.orchestrate.result import deferred
 from flyball.orchestrate.signalling import signal_event, stage_if_taken
 from flyball.orchestrate.state import State
 from flyball.orchestrate.tasks import current_task
-from flyball.orchestrate.turn import unfinished_once, waits_for_results
-from flyball.tool.detach import Detaches
 
-UNREAD: Any = object()
-"""Stands for an output that has not been read from the state yet."""
+if TYPE_CHECKING:
+    from flyball.observe.trace import RunTrace
 
 
-class Drive(Ledger):
+class Drive(Performing):
     """One loop, driven in this process. Made by `begin` or `take_over`, used by one task at a time.
 
     `shared` says that others may reach the journal: while an effect runs, what they append is looked out for.
     """
 
     _cancelling = 0
-    _detaches: Detaches | None = None
-    _failure: Exception | None = None
     _follower: asyncio.Handle | asyncio.Task[None] | None = None
     _timer: Timer | None = None
     _wake: asyncio.Future[None] | None = None
@@ -98,11 +91,14 @@ class Drive(Ledger):
     """The editor's loop, once this one has begun it."""
     effect: Effect | None = None
     """What is being performed in this task."""
-    interrupted = False
-    """Whether `effect` has been told to stop, because it is owed no longer."""
-    output: Any = UNREAD
+    parent: Parent | None = None
+    """The loop that this one was begun under, where it is driven here too."""
+    by_hand = False
+    """Whether somebody drives it step by step, who can say something to it meanwhile."""
     stays = False
     """Whether results from outside are waited for here; else who drives is told that they are missing."""
+    trace: RunTrace | None = None
+    """The loop's trace, once it is over and if its agent traces."""
     task: asyncio.Task[Any] | None = None
     """The task that drives, while it may be interrupted."""
 
@@ -125,8 +121,12 @@ class Drive(Ledger):
         self.pending = []
         self.bindings = bindings
         self.shared = shared
+        # Looked at with every effect; what is seldom looked at has its default in the class.
+        self.interrupted = False
+        """Whether `effect` has been told to stop, because it is owed no longer."""
+        self._failure: Exception | None = None
         spec = state.spec
-        self.parts: RequestParts = bindings.parts if spec is bindings.spec else request_parts(spec)
+        self.parts = bindings.parts if spec is bindings.spec else request_parts(spec)
 
     # Beginning
 
@@ -148,15 +148,24 @@ class Drive(Ledger):
         Raises:
             LoopMismatch: the id belongs to a loop with another prompt, history or spec.
         """
+        if bindings.watched is not None and not cls.watches:
+            kind: type[Drive] = bindings.watched(cls)
+            return await kind.begin(bindings, journal, started, clock, shared=shared, parent=parent)
         try:
             if started.parent_loop_id:
-                state, length = await begin(journal, started, clock, parent)
+                begun, length = await begin(journal, started, clock, parent)
+                assert isinstance(begun, State)
+                state = begun
             else:
                 length = await journal.append(started.loop_id, (started,), 0)
                 state = start(started)
         except JournalConflict:
-            return await cls.take_over(bindings, journal, started.loop_id, clock, started)
-        return cls(bindings, journal, state, length, clock, shared=shared)
+            drive = await cls.take_over(bindings, journal, started.loop_id, clock, started)
+        else:
+            drive = cls(bindings, journal, state, length, clock, shared=shared)
+        if parent is not None:
+            drive.parent = parent
+        return drive
 
     @classmethod
     async def take_over(
@@ -173,13 +182,14 @@ class Drive(Ledger):
             LoopNotFound: the journal holds no such loop.
             LoopMismatch: the loop is another one than the `wanted` one.
             LoopTakenOver: another driver took it over at the same moment.
+            UserError: it is a flow, or counts on what is not bound here.
         """
+        if bindings.watched is not None and not cls.watches:
+            return await bindings.watched(cls).take_over(bindings, journal, loop_id, clock, wanted)
         events = await journal.read(loop_id)
-        if not events:
-            raise LoopNotFound(f"there is no loop {loop_id!r} in the journal", loop_id=loop_id)
-        state = fold(events, f"loop {loop_id}")
-        if wanted is not None:
+        if wanted is not None and events:
             check_same(events, wanted)
+        state = state_of(events, loop_id)
         if state.at != "done":
             check_bound(state.spec, bindings)
         if state.parent_loop_id:
@@ -196,6 +206,16 @@ class Drive(Ledger):
         return drive
 
     # Running
+
+    @property
+    def reachable(self) -> bool:
+        """Whether anybody can say something to the loop, or to one above it."""
+        above: Parent | None = self
+        while isinstance(above, Drive) and not above.by_hand:
+            if above.parent is None:
+                return above.shared
+            above = above.parent
+        return True
 
     @property
     def done(self) -> bool:
@@ -234,21 +254,11 @@ class Drive(Ledger):
         """
         reachable = self.shared or not to_end
         try:
-            while self.state.at != "done" or self.pending:
+            while (state := self.state).at != "done" or self.pending:
                 if self._failure is not None:
                     raise self._failure
-                state = self.state
-                if state.at == "settle" and not (state.paused or self.bindings.ruled):
-                    # The type alone has a say. It touches nothing: what led here is flushed with its verdict.
-                    event, output = performers.settle(state, self.bindings.output, self.clock.now)
-                    if event.accepted:
-                        self.output = output
-                    if take(state, event):
-                        self.pending.append(event)
-                    if not to_end and self.state.at != "end":
-                        return
                 if state.at == "end":
-                    if state.children or state.spec.editor:
+                    if state.children or state.spec.editor or state.parent_loop_id:
                         if not await self._take_leave():
                             continue
                         state = self.state
@@ -260,24 +270,35 @@ class Drive(Ledger):
                     if not self.flush_now():
                         await self.flush()
                     continue
+                if state.at == "settle" and not (state.paused or self.bindings.ruled):
+                    # The type alone has a say. It touches nothing: what led here is flushed with its verdict.
+                    self.settle_by_type()
+                    if to_end or self.state.at == "end":
+                        continue
+                    return
                 effects = owed(state)
                 if state.deadline is not None:
                     self._set_timer(effects)
-                if len(effects) != 1 or type(effects[0]) is Wait:
+                if len(effects) != 1 or type(effect := effects[0]) is Wait:
                     await self._together()
                 else:
-                    unwritten = reachable and (self.pending or self._busy)
-                    if unwritten and not (self.flush_now() or await self.flush()):
+                    if (
+                        reachable
+                        and (self.pending or self._busy)
+                        and not (self.flush_now() or await self.flush())
+                    ):
                         continue  # something came meanwhile: ask again what is owed
-                    self.effect = effects[0]
+                    self.effect = effect
                     if self.shared:
                         self.look_out()
                     try:
-                        event = await self.perform(effects[0])
+                        event = await self.perform(effect)
                     except asyncio.CancelledError:
                         if not self.is_interruption():
                             raise
                         event = None
+                    except Deferred as error:
+                        raise self._deferred((error,)) from error
                     finally:
                         self.effect = None
                         if self.interrupted:
@@ -322,6 +343,8 @@ class Drive(Ledger):
     async def _together(self) -> None:
         """Perform effects beside each other, until only one is owed that is no wait, or nothing."""
         running: dict[str, asyncio.Future[Event | None]] = {}
+        held: dict[str, Deferred] = {}
+        """The calls whose loops wait for results from outside: they are run again when this is resumed."""
         new_wake = asyncio.get_running_loop().create_future
         try:
             while True:
@@ -343,18 +366,18 @@ class Drive(Ledger):
                     return
                 if (self.pending or self._busy) and not await self.flush():
                     continue
-                if not (running or self.stays) and waits_for_results(self.state):
+                if not running and self._stands_still(wanted, held):
                     if self.shared and await self._answered_by_now():
                         continue
-                    raise deferred(self.state, self.journal, self.bindings.tracker)
+                    raise self._deferred(held.values())
                 for name, effect in wanted.items():
-                    if name not in running:
+                    if name not in running and name not in held:
                         running[name] = asyncio.ensure_future(self.perform(effect))
                 await asyncio.wait([wake, *running.values()], return_when=asyncio.FIRST_COMPLETED)
-                self._take_done(running, wanted)
+                self._take_done(running, wanted, held)
         except BaseException:
             # What has ended by now is not thrown away, whatever it is that ends this here.
-            self._take_done(running, {})
+            self._take_done(running, {}, held)
             if self.pending:
                 with suppress(FlyballError):  # the exception that is on its way says more
                     await self.flush()
@@ -370,8 +393,20 @@ class Drive(Ledger):
         await self.catch_up()
         return self.length != length
 
+    def _stands_still(self, wanted: Mapping[str, Effect], held: Mapping[str, Deferred]) -> bool:
+        """Whether only results from outside can go on: for the loop itself, or for those under it."""
+        if held and wanted and all(name in held for name in wanted):
+            return not self.state.awaiting
+        return not self.stays and waits_for_results(self.state)
+
+    def _deferred(self, below: Iterable[Deferred]) -> Deferred:
+        return deferred(self.state, self.journal, self.bindings.tracker, below)
+
     def _take_done(
-        self, running: dict[str, asyncio.Future[Event | None]], effects: Mapping[str, Effect]
+        self,
+        running: dict[str, asyncio.Future[Event | None]],
+        effects: Mapping[str, Effect],
+        held: dict[str, Deferred],
     ) -> None:
         """Fold what the effects that have ended gave, in the order in which they ended."""
         events: list[Event] = []
@@ -379,10 +414,13 @@ class Drive(Ledger):
             task, effect = running.pop(name), effects.get(name)
             event: Event | None = None
             if not task.cancelled():
+                if isinstance(error := task.exception(), Deferred):
+                    held[name] = error
+                    continue
                 event = task.result()
             elif isinstance(effect, Execute):
                 call = self.state.calls[effect.index]
-                event = performers.call_cancelled(call, effect.turn, effect.index, self.clock.now())
+                event = call_cancelled(call, effect.turn, effect.index, self.clock.now())
             if event is not None:
                 events.append(event)
         for event in sorted(events, key=_when):
@@ -396,77 +434,7 @@ class Drive(Ledger):
             if self._timer is None:
                 self._timer = self.clock.call_at(last.until, self._time_passed)
 
-    # Effects
-
-    def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
-        """Carry out one effect: awaited, it gives the event that answers it."""
-        state, bindings, now = self.state, self.bindings, self.clock.now
-        if type(effect) is Infer:
-            request, purpose = request_of(state, effect, self.parts), effect.purpose
-            engine = bindings.engine if purpose == "turn" else bindings.engine_for(purpose)
-            return performers.infer(engine, request, state.turn, now, purpose)
-        if isinstance(effect, Execute):
-            return self._execute_once(effect) if effect.once else self._execute(effect)
-        deps = bindings.deps
-        if isinstance(effect, Settle):
-            return self._settle()
-        if isinstance(effect, Prepare):
-            return performers.prepare(state, bindings, deps, now, self)
-        if isinstance(effect, Admit):
-            return performers.admit(state, bindings, deps, now, self)
-        if isinstance(effect, Review):
-            return performers.review(state, bindings, deps, now, self)
-        if isinstance(effect, Judge):
-            return performers.judge(state, effect.indices, bindings, deps, now, self)
-        assert isinstance(effect, Deliver), effect
-        return performers.deliver(state, bindings, self.read_output(), deps, now, self)
-
-    def _execute(self, effect: Execute) -> Coroutine[Any, Any, Event]:
-        state = self.state
-        index = effect.index
-        call = state.calls[index] if state.arguments is None else call_to_run(state, index)
-        tool = self.bindings.tools.get(call.name)
-        facts = call_facts(state, effect) if tool is not None and tool.wants_context else None
-        bindings, now = self.bindings, self.clock.now
-        return performers.call_tool(tool, call, state.turn, index, bindings.deps, facts, now, self, self)
-
-    def detach(self, call: str, *, asked: bool = False) -> Detach:
-        """See `DetachSource.detach`."""
-        if self._detaches is None:
-            self._detaches = Detaches()
-        return self._detaches.detach(call, asked=asked or call in asked_to_detach(self.state))
-
-    async def _execute_once(self, effect: Execute) -> Event | None:
-        """Record that the call starts, then run it, unless something else came first."""
-        if not self.take(ToolStarted(self.clock.now(), effect.turn, effect.index)):
-            return None
-        await self.flush()
-        if not any(other.id == effect.id for other in owed(self.state)):
-            return None
-        return await self._execute(effect)
-
-    async def _settle(self) -> Event:
-        bindings = self.bindings
-        event, output = await performers.settle_validated(
-            self.state, bindings, bindings.deps, self.clock.now, self
-        )
-        if event.accepted:
-            self.output = output
-        return event
-
-    def read_output(self) -> Any:
-        """The output of a loop that ended well; None of any other."""
-        if self.state.outcome is not Outcome.SUCCESS:
-            return None
-        if self.output is UNREAD:
-            self.output = self.bindings.output.of(self.state)
-        return self.output
-
     # Loops under this one
-
-    def child_options(self) -> Mapping[str, Any]:
-        """Where child loops go: beside their parent."""
-        return {"journal": self.journal}
 
     async def _take_leave(self) -> bool:
         """Do what the end owes others; False if something came first, so that one must look again."""
@@ -479,6 +447,8 @@ class Drive(Ledger):
                 await cancel_children(self.journal, self.state, cancel)
             if effect.editor:
                 await self.begin_editor()
+            if self.state.parent_loop_id:
+                await tell_parent(self.journal, self.state, self.clock.now(), self.parent)
         return True
 
     async def begin_editor(self) -> Drive:
@@ -513,7 +483,8 @@ class Drive(Ledger):
             self.stir()
             taken = self.take(event)
         if not taken:
-            stage = stage_if_taken(self.state, signal)
+            below = bool(self.state.children) and await self._pass_on(signal, taken=False)
+            stage = stage_if_taken(self.state, None if below else signal)
             await self.flush()
             return stage
         if type(event) is Reopened:
@@ -522,7 +493,14 @@ class Drive(Ledger):
         if not await self.flush() and event not in await self.journal.read(self.loop_id):
             return stage_if_taken(self.state, signal)  # something came first
         self.stir()
+        if self.state.children:
+            await self._pass_on(signal, taken=True)
         return stage_if_taken(self.state)
+
+    async def _pass_on(self, signal: Signal, *, taken: bool) -> bool:
+        """Say a signal to the loops under this one that it concerns; whether it was for one of them."""
+        offer = offering(self.journal, self.clock)
+        return await pass_on(self.journal, self.state, signal, taken, offer)
 
     def _time_passed(self) -> None:
         # A timer's clock and ours may differ by a hair; that it fired is what counts.
@@ -530,15 +508,9 @@ class Drive(Ledger):
         if self.take(TimePassed(now if deadline is None or now > deadline else deadline)):
             self.stir()
 
-    def theirs_folded(self) -> None:
-        """Others may have asked what runs here to detach."""
-        if self._detaches is not None:
-            self._detaches.ask(asked_to_detach(self.state))
-
     def stir(self) -> None:
         """Make the driver look again: wake it, or interrupt what it runs if that is owed no longer."""
-        if self._detaches is not None:
-            self._detaches.ask(asked_to_detach(self.state))
+        self.theirs_folded()
         if self._wake is not None:
             if not self._wake.done():
                 self._wake.set_result(None)
@@ -575,56 +547,3 @@ async def _stopped(tasks: list[asyncio.Future[Any]]) -> None:
     for task in tasks:
         if not task.cancelled():
             task.exception()
-
-
-def check_same(events: Sequence[Event], wanted: Started) -> None:
-    """Check that a recorded loop is the one that is wanted.
-
-    Raises:
-        LoopMismatch: it has another prompt, history, spec, metadata or tool state.
-    """
-    first = events[0]
-    assert isinstance(first, Started)
-    prompt, spec = first.prompt, first.spec
-    for event in events:
-        if isinstance(event, Forked):
-            prompt, spec = event.prompt or prompt, event.spec
-    recorded = {
-        "prompt": prompt,
-        "history": first.history,
-        "spec": spec,
-        "metadata": first.metadata,
-        "carried": first.carried,
-        "tool_state": first.tool_state,
-    }
-    differs = [name for name, value in recorded.items() if value != getattr(wanted, name)]
-    if differs:
-        raise LoopMismatch(
-            f"loop {wanted.loop_id!r} exists with another {' and '.join(differs)}: "
-            "choose another loop_id, or go on with the recorded one by resume()",
-            loop_id=wanted.loop_id,
-            differs=differs,
-        )
-
-
-def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
-    """Check that what a recorded spec counts on is bound here; a missing tool is told to the model instead.
-
-    Raises:
-        UserError: naming what is missing.
-    """
-    wanted = {
-        "prompt functions": (spec.admits, bindings.spec.admits),
-        "output validators": (spec.output.validated, bindings.ruled),
-        "deliveries": (spec.delivers, bindings.deliveries),
-        "tool filters": (spec.filters, bindings.filters),
-        "an approval callback": (spec.judges, bindings.approval),
-        "an editor": (spec.editor, bindings.editor),
-    }
-    missing = [what for what, (needed, bound) in wanted.items() if needed and not bound]
-    missing += [repr(name) for name in spec.checks if name not in bindings.spec.checks]
-    if missing:
-        raise UserError(
-            f"the loop was begun by an agent with {' and '.join(missing)}; this one has none: "
-            "resume it with an agent that does"
-        )

@@ -7,7 +7,7 @@ in `result.editor.error`. It is not raised, for the architect's answer would be 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from flyball.core.clock import Clock
 from flyball.core.errors import Deferred, FlyballError
 from flyball.core.events import Outcome, Started
 from flyball.orchestrate.bindings import Bindings, nobody_can_approve
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.editing import editor_bindings, editor_loop
 from flyball.orchestrate.elsewhere import Driver
@@ -23,7 +24,10 @@ from flyball.orchestrate.machine import fold
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.runs import result_of
 from flyball.orchestrate.state import State
-from flyball.orchestrate.turn import waits_for_results
+from flyball.orchestrate.tracing import trace_recorded
+
+if TYPE_CHECKING:
+    from flyball.observe.trace import RunTrace
 
 
 def has_edited(state: State) -> bool:
@@ -48,7 +52,7 @@ async def _driven(editor: Drive) -> RunResult[Any]:
         await editor.run()
     if has_edited(editor.state):
         return await edited(editor)
-    return _ending(editor.state, editor.bindings, editor.journal)
+    return _ending(editor.state, editor.bindings, editor.journal, editor.trace)
 
 
 async def edited_elsewhere(
@@ -61,7 +65,7 @@ async def edited_elsewhere(
     assert isinstance(started, Started)
     editor = editor_bindings(bindings)
     _, reached = await driver.run(editor, journal, started, clock)
-    result = _ending(reached, editor, journal)
+    result = _ending(reached, editor, journal, await trace_recorded(journal, loop_id, editor.stages))
     if not has_edited(reached):
         return result
     return replace(result, editor=await edited_elsewhere(driver, editor, journal, reached, clock))
@@ -71,7 +75,7 @@ async def editor_followed(bindings: Bindings, journal: Journal, state: State) ->
     """What came of the editor of an architect that is driven elsewhere, once it is over."""
     loop_id, editor = editor_loop(state.loop_id), editor_bindings(bindings)
     reached = await _over(journal, loop_id)
-    result = _ending(reached, editor, journal)
+    result = _ending(reached, editor, journal, await trace_recorded(journal, loop_id, editor.stages))
     if not has_edited(reached):
         return result
     return replace(result, editor=await editor_followed(editor, journal, reached))
@@ -97,8 +101,10 @@ async def _over(journal: Journal, loop_id: str) -> State:
         await journal.wait(loop_id, len(events))
 
 
-def _ending(state: State, bindings: Bindings, journal: Journal) -> RunResult[Any]:
+def _ending(
+    state: State, bindings: Bindings, journal: Journal, trace: RunTrace | None = None
+) -> RunResult[Any]:
     """How a loop ended, as a result: also one that failed, or is not over."""
     well = state.error is None and state.outcome is Outcome.SUCCESS
     output = bindings.output.of(state) if well else None
-    return RunResult(output, state, journal, tracker=bindings.tracker)
+    return RunResult(output, state, journal, None, bindings.tracker, trace)

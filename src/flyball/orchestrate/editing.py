@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from flyball.core.clock import Clock
 from flyball.core.effects import End
 from flyball.core.errors import JournalConflict, UserError
-from flyball.core.events import ChildStarted, Started
+from flyball.core.events import ChildEnded, ChildStarted, Started
 from flyball.core.spec import EDITOR, LoopSpec
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import (
@@ -24,6 +24,7 @@ from flyball.orchestrate.children import (
     begin,
     cancel_by_journal,
     cancel_children,
+    tell_parent,
 )
 from flyball.orchestrate.correlation import Correlation, loop_correlation
 from flyball.orchestrate.journal import Journal
@@ -45,6 +46,8 @@ Carry out the plan."""
 
 Spawn: TypeAlias = Callable[[Started], Awaitable[None]]
 """Has a loop begun elsewhere. Being asked twice does no harm."""
+Above: TypeAlias = Callable[[str, ChildEnded], Awaitable[None]]
+"""Has whoever keeps a loop see that one under it is over. Being asked twice does no harm."""
 
 
 def editor_loop(loop_id: str) -> str:
@@ -91,7 +94,14 @@ def editor_started(state: State, spec: LoopSpec, at: float) -> Started:
     from flyball.orchestrate.task_loops import task_started
 
     task, ids = editor_task(state, spec), loop_correlation(state)
-    correlation = Correlation(ids.request_id, ids.session_id, ids.trace_id, ids.span_id, task_id=task.task_id)
+    correlation = Correlation(
+        ids.request_id,
+        ids.session_id,
+        ids.trace_id,
+        ids.span_id,
+        task_id=task.task_id,
+        step_name=ids.step_name,
+    )
     deepest = state.spec.limits.max_depth  # once more: a task has no word for a limit of 0
     return replace(task_started(task, limited(spec, deepest), at), correlation=correlation)
 
@@ -106,8 +116,11 @@ async def take_leave(
     parent: Parent | None = None,
     cancel: Cancel | None = None,
     spawn: Spawn | None = None,
+    above: Above | None = None,
 ) -> None:
-    """Do what the end of a loop owes others, before it is written: cancel its children, begin its editor.
+    """Do what the end of a loop owes others, before it is written.
+
+    Its children are cancelled, its editor is begun, and the loop above it is told that it is over.
 
     Args:
         effect: what is owed.
@@ -118,18 +131,34 @@ async def take_leave(
         parent: the loop itself, where its journal need not be read.
         cancel: how a child is cancelled; without it, in the journal.
         spawn: how an editor is begun; without it, its loop is begun in the journal, for whoever drives there.
+        above: what is done once the loop above has recorded that this one is over.
 
     Raises:
         UserError: there is no editor here.
     """
     if effect.cancels:
         await cancel_children(journal, state, cancel or cancel_by_journal(journal, clock))
-    if not effect.editor:
-        return
+    if effect.editor:
+        await _begin_editor(effect, state, journal, bindings, clock, parent, spawn)
+    if state.parent_loop_id:
+        told = await tell_parent(journal, state, clock.now())
+        if above is not None:
+            await above(state.parent_loop_id, told)
+
+
+async def _begin_editor(  # noqa: PLR0917 - as `take_leave` has them
+    effect: End,
+    state: State,
+    journal: Journal,
+    bindings: Bindings,
+    clock: Clock,
+    parent: Parent | None,
+    spawn: Spawn | None,
+) -> None:
     spec = editor_bindings(bindings).spec
     if spawn is not None:
         child = ChildStarted(clock.now(), editor_loop(state.loop_id), effect.editor)
-        await (parent or RecordedParent(journal, state.loop_id)).adopt(child)
+        await (parent or RecordedParent(journal, state.loop_id)).hear(child)
         await spawn(editor_started(state, spec, clock.now()))
         return
     try:

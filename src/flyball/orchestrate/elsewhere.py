@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from flyball.core.clock import Clock
 from flyball.core.deferred import DeferredToolResult
+from flyball.core.errors import DepsError, UserError
 from flyball.core.events import Stage, Started
 from flyball.core.messages import ToolResult
 from flyball.core.signals import Signal
@@ -96,11 +97,42 @@ class Driver(Protocol):
         ...
 
     def join(
-        self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
+        self,
+        bindings: Bindings,
+        journal: Journal | None,
+        started: Started,
+        clock: Clock,
+        *,
+        pieces: bool = True,
     ) -> AbstractAsyncContextManager[Following]:
         """Begin a loop, or join the one that has this id, and hear of it until the block is left.
+
+        Without `pieces` there are no deltas: its model calls are made whole, unless somebody else listens.
 
         Raises:
             LoopMismatch: the id belongs to a loop with another prompt, history or spec.
         """
         ...
+
+
+def check_deps(bindings: Bindings) -> None:
+    """Check that a run which is handed over has no dependencies of its own. The agent's are no matter.
+
+    Raises:
+        DepsError: it has; they do not travel.
+    """
+    if bindings.deps is not bindings.stages.own_deps:
+        raise DepsError("deps= does not travel to another process: bind them where the workers run")
+
+
+def check_nothing_lent(bindings: Bindings) -> None:
+    """Check that a run which is handed over to workers brings no code of its own: they have the agent's.
+
+    Raises:
+        UserError: it does; nobody would ask it.
+    """
+    if bindings.lent:
+        raise UserError(
+            f"{' and '.join(bindings.lent)} cannot travel to another process, and would not be asked there: "
+            "put it onto the agent that the workers have"
+        )

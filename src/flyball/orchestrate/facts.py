@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from flyball.core.context import RunFacts
+from typing import Any
+
+from flyball.core.context import RunContext, RunFacts
 from flyball.core.effects import Execute
+from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.snapshot import carried_of
+from flyball.orchestrate.spending import spent
 from flyball.orchestrate.state import State
 
 
@@ -27,9 +31,23 @@ def run_facts(state: State, at: float = 0.0) -> RunFacts:
         max_depth=state.spec.limits.max_depth,
         at=at,
         carried=carried_of(state),
-        spent=tuple(state.spent),
+        spent=spent(state),
         tool_state=state.tool_state,
+        deadline=state.deadline,
     )
+
+
+def context_of(state: State, bindings: Bindings, deps: Any, at: float, home: Any = None) -> RunContext[Any]:
+    """The context of a function that runs beside the state, at a time; `home` is for what it begins."""
+    return in_context(run_facts(state, at), bindings, deps, home)
+
+
+def in_context(facts: RunFacts, bindings: Bindings, deps: Any, home: Any = None) -> RunContext[Any]:
+    """The context of a function that is told these facts."""
+    context = RunContext(deps, facts, home)
+    if bindings.bus is not None:
+        context.event_bus = bindings.bus
+    return context
 
 
 def call_facts(state: State, effect: Execute) -> RunFacts:
@@ -57,6 +75,7 @@ def call_facts(state: State, effect: Execute) -> RunFacts:
         carried=carried_of(state) if tool.wants_history else None,
         detached=effect.index in state.detached,
         tool_state=state.tool_state,
+        deadline=state.deadline,
     )
 
 

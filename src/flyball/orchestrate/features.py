@@ -12,8 +12,16 @@ from flyball.core.errors import UserError
 from flyball.core.feature import Feature
 
 if TYPE_CHECKING:
+    from flyball.context.knowledge import Knowledge
+    from flyball.core.deps import Deps
     from flyball.inference.middleware.kinds import Middleware
+    from flyball.memory.compactor import Compactor
+    from flyball.memory.processor import HistoryProcessor
+    from flyball.observe.bus import EventBus
     from flyball.observe.cost import CostTracker
+    from flyball.observe.exporters import Tracing
+    from flyball.observe.hooks import Hook
+    from flyball.observe.watcher import Watcher
     from flyball.tool.ambient import AmbientContext
     from flyball.tool.preparing import ToolsPrepare
     from flyball.tool.timing import DefaultToolTimeout
@@ -44,11 +52,40 @@ class Stages(Struct, frozen=True):
     truncations: tuple[ToolOutputTruncation, ...] = ()
     default_timeouts: tuple[DefaultToolTimeout, ...] = ()
     middleware: tuple[Middleware, ...] = ()
+    deps: tuple[Deps, ...] = ()
+    knowledge_bases: tuple[Knowledge, ...] = ()
+    auto_contexts: tuple[Compactor, ...] = ()
+    history_processors: tuple[HistoryProcessor, ...] = ()
+    watchers: tuple[Watcher, ...] = ()
+    tracings: tuple[Tracing, ...] = ()
 
     @property
     def tracker(self) -> CostTracker | None:
         """Who says what a run cost: the first of them."""
         return self.trackers[0] if self.trackers else None
+
+    @property
+    def own_deps(self) -> Any:
+        """What `ctx.deps` is in runs that are given none."""
+        return self.deps[0].value if self.deps else None
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """The watchers that are hooks."""
+        if not self.watchers:
+            return ()
+        from flyball.observe.hooks import Hook
+
+        return tuple([one for one in self.watchers if isinstance(one, Hook)])
+
+    @property
+    def bus(self) -> EventBus | None:
+        """What functions reach as `ctx.event_bus`: the first of them."""
+        if not self.watchers:
+            return None
+        from flyball.observe.bus import EventBus
+
+        return next((one for one in self.watchers if isinstance(one, EventBus)), None)
 
     @property
     def request_middleware(self) -> tuple[Middleware, ...]:
@@ -63,12 +100,16 @@ class Stages(Struct, frozen=True):
     @property
     def admits(self) -> bool:
         """Whether somebody looks at the prompt."""
-        return bool(self.input_guardrails)
+        return bool(self.input_guardrails) or any(one.when == "run" for one in self.knowledge_bases)
 
     @property
     def prepares(self) -> bool:
         """Whether somebody looks at what is sent."""
-        return bool(self.turn_guardrails or self.message_interceptors or self.tools_prepares)
+        if self.turn_guardrails or self.message_interceptors or self.tools_prepares:
+            return True
+        if self.history_processors or self.auto_contexts:
+            return True
+        return any(one.when == "turn" for one in self.knowledge_bases)
 
     @property
     def reviews(self) -> bool:
@@ -76,17 +117,28 @@ class Stages(Struct, frozen=True):
         return bool(self.response_interceptors or self.conditions)
 
     @property
+    def delivers(self) -> bool:
+        """Whether somebody is told the answer."""
+        return any(one.auto_store for one in self.knowledge_bases)
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """What those with a say are called, each once, in the order of the places."""
+        """What those with a say are called, one for each place that it has, in the order of the places."""
         places = [place for place in self.__struct_fields__ if place not in _WITHOUT_A_SAY]
-        return tuple(dict.fromkeys(feature.name for place in places for feature in getattr(self, place)))
+        return tuple([feature.name for place in places for feature in getattr(self, place)])
 
 
 @cache
 def _kinds() -> dict[str, type[Feature]]:
     """The kind of feature that has its say at each place. Only who has features needs them."""
+    from flyball.context.knowledge import Knowledge
+    from flyball.core.deps import Deps
     from flyball.inference.middleware.kinds import Middleware
+    from flyball.memory.compactor import Compactor
+    from flyball.memory.processor import HistoryProcessor
     from flyball.observe.cost import CostTracker
+    from flyball.observe.exporters import Tracing
+    from flyball.observe.watcher import Watcher
     from flyball.tool.ambient import AmbientContext
     from flyball.tool.preparing import ToolsPrepare
     from flyball.tool.timing import DefaultToolTimeout
@@ -114,10 +166,18 @@ def _kinds() -> dict[str, type[Feature]]:
         "truncations": ToolOutputTruncation,
         "default_timeouts": DefaultToolTimeout,
         "middleware": Middleware,
+        "deps": Deps,
+        "knowledge_bases": Knowledge,
+        "auto_contexts": Compactor,
+        "history_processors": HistoryProcessor,
+        "watchers": Watcher,
+        "tracings": Tracing,
     }
 
 
-_WITHOUT_A_SAY: frozenset[str] = frozenset({"ambient", "trackers", "default_timeouts", "middleware"})
+_WITHOUT_A_SAY: frozenset[str] = frozenset(
+    {"ambient", "trackers", "default_timeouts", "middleware", "deps", "watchers", "tracings"}
+)
 """Places whose features decide nothing about the loop: a loop goes on as well without them."""
 
 NO_STAGES = Stages()
@@ -127,7 +187,7 @@ def stages_of(features: Iterable[Feature]) -> Stages:
     """Features, sorted; one that is of several kinds stands in several places.
 
     Raises:
-        UserError: there is more than one reflection.
+        UserError: there is more than one reflection, or more than one set of dependencies.
     """
     given = tuple(features)
     if not given:
@@ -140,6 +200,8 @@ def stages_of(features: Iterable[Feature]) -> Stages:
     if len(stages.reflections) > 1:  # they would count each other's turns
         names = ", ".join([reflection.name for reflection in stages.reflections])
         raise UserError(f"an agent has one reflection at most, not {names}: make one of them")
+    if len(stages.deps) > 1:
+        raise UserError("an agent has one Deps at most: leave the others out; a run's own are given by deps=")
     return stages
 
 

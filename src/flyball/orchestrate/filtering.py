@@ -17,7 +17,7 @@ from flyball.core.errors import IncompleteToolCall, InvalidMessage, UserError
 from flyball.core.events import Verdict
 from flyball.core.forms.semstreams import ToolCallFilterResult
 from flyball.core.messages import ToolCall
-from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import ToolFilter
 
 
@@ -68,9 +68,9 @@ async def _ask(
 ) -> ToolCallFilterResult:
     method = getattr(one, "filter_tool_calls", None)
     if method is None:
-        found = await awaited(cast("Any", one)(context, calls))
+        found = await answer_of(cast("Any", one), context, calls)
     else:
-        found = await awaited(method(context.run_id, calls))
+        found = await answer_of(method, context.run_id, calls)
     if not isinstance(found, ToolCallFilterResult):
         raise UserError(
             f"the tool filter {_name(one)!r} gave a {type(found).__name__}: it must give a "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,16 +22,20 @@ from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.text import text_pieces
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.edited import editor_followed, has_edited
 from flyball.orchestrate.elsewhere import Delta, Following
-from flyball.orchestrate.machine import fold, owed, take
+from flyball.orchestrate.machine import apply, fold, owed, take
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.pieces import Pieces
-from flyball.orchestrate.result import RunResult, deferred
+from flyball.orchestrate.result import RunResult, deferred, failure
 from flyball.orchestrate.runs import Step, begun_at, result_from, step_of
-from flyball.orchestrate.state import turns_before
+from flyball.orchestrate.state import State, turns_before
 from flyball.orchestrate.streaming import is_running
-from flyball.orchestrate.turn import waits_for_results
+from flyball.orchestrate.tracing import trace_from
+
+if TYPE_CHECKING:
+    from flyball.observe.trace import RunTrace
 
 
 class Recorded(Struct, frozen=True):
@@ -59,6 +63,22 @@ async def told(following: Following, loop_id: str, after: int = 0) -> AsyncGener
                     yield Recorded(number, one)
             elif number >= after:
                 yield one
+
+
+async def until_over(following: Following, loop_id: str) -> State:
+    """Wait until a loop is over, whatever it waits for; its state.
+
+    Raises:
+        FlyballError: the loop can be driven on no longer.
+    """
+    events = await following.journal.read(loop_id)
+    state, length = fold(events, f"loop {loop_id}"), len(events)
+    while state.at != "done":
+        await following.news(length)
+        for event in await following.journal.read(loop_id, length):
+            apply(state, event)
+            length += 1
+    return state
 
 
 class Followed:
@@ -152,6 +172,8 @@ class FollowedLoop(Followed):
     def __init__(self, following: Following, bindings: Bindings, events: list[Event]) -> None:
         super().__init__(following, events)
         self._bindings = bindings
+        self._shown = events[: following.length] if bindings.stages.tracings else None
+        """What was shown, if a trace is made of it."""
         self._editor: RunResult[Any] | None = None
 
     @classmethod
@@ -163,6 +185,12 @@ class FollowedLoop(Followed):
     def reader(self) -> Reader:
         """What reads its answers as the output."""
         return self._bindings.output
+
+    async def _next(self) -> Event:
+        event = await super()._next()
+        if self._shown is not None:
+            self._shown.append(event)
+        return event
 
     async def _hear(self) -> None:
         """Wait for news, unless none will come before somebody gives the loop results.
@@ -184,8 +212,11 @@ class FollowedLoop(Followed):
     def result(self) -> RunResult[Any]:
         """The result of a loop that is over."""
         bindings, journal = self._bindings, self._following.journal
-        result = result_from(self.state, bindings.output, journal, bindings.tracker)
+        result = result_from(self.state, bindings.output, journal, bindings.tracker, self._trace())
         return result if self._editor is None else replace(result, editor=self._editor)
+
+    def _trace(self) -> RunTrace | None:
+        return None if self._shown is None else trace_from(self._shown, self._bindings.stages)
 
     def response(self) -> Message | None:
         """What has been shown of the answer that is being read, or was last."""
@@ -226,6 +257,7 @@ class FollowedLoop(Followed):
 
         Raises:
             UserError: another task is reading just now.
+            FlyballError: the run's own failure, at its end.
         """
         if before is not None:
             if is_running(before):
@@ -237,4 +269,8 @@ class FollowedLoop(Followed):
             async for one in course:
                 if not isinstance(one, Event):
                     yield one
+        bindings = self._bindings
+        if (error := failure(self.state, self._following.journal, bindings.tracker)) is not None:
+            error.partial = replace(error.partial, trace=self._trace())
+            raise error
         await self._edit()

@@ -11,7 +11,7 @@ from flyball.core.context import RunContext
 from flyball.core.encodable import clean_text
 from flyball.core.errors import UserError
 from flyball.core.messages import Message
-from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.failing import as_rule
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def decision(
     from flyball.validate.interceptors import InterceptResult
 
     try:
-        decided = await awaited(interceptor.check(context, seen))
+        decided = await answer_of(interceptor.check, context, seen)
     except Exception as error:
         raise as_rule(error, f"the interceptor {interceptor.name!r} failed") from error
     if decided is None:

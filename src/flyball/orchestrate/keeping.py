@@ -24,14 +24,14 @@ from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Cancel, Home
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.course import OVER
-from flyball.orchestrate.editing import Spawn, take_leave
+from flyball.orchestrate.editing import Above, Spawn, take_leave
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.ledger import Ledger
+from flyball.orchestrate.ledger import LoopLedger
 from flyball.orchestrate.machine import owed
 from flyball.orchestrate.state import State
 
 
-class Keeper(Ledger):
+class Keeper(LoopLedger):
     """One loop, kept by one task at a time."""
 
     def __init__(
@@ -44,6 +44,7 @@ class Keeper(Ledger):
         clock: Clock = SYSTEM_CLOCK,
         cancel: Cancel | None = None,
         spawn: Spawn | None = None,
+        above: Above | None = None,
         home: Home | None = None,
     ) -> None:
         """Keep a loop.
@@ -57,6 +58,7 @@ class Keeper(Ledger):
             cancel: cancels a child, and sees to it that whoever drives it hears of it; without it, in the
                 journal.
             spawn: has an editor's loop begun; without it, its loop is begun in the journal.
+            above: has the loop above this one see that it is over, once that is recorded there.
             home: where loops go that the agent's own functions begin; without it, into memory.
         """
         self.events = list(events)
@@ -65,6 +67,7 @@ class Keeper(Ledger):
         self.bindings = bindings
         self._cancel = cancel
         self._spawn = spawn
+        self._above = above
         self._home = home
         self._own: tuple[str, asyncio.Task[Event]] | None = None
         self._asked: set[str] = set()
@@ -84,6 +87,12 @@ class Keeper(Ledger):
         else:
             self._ours.update(only)
             self._asked.difference_update(only)
+
+    def claim(self, event: Event) -> None:
+        """This process appends an event to the loop, other than by this keeper: it is ours to tell of."""
+
+    def disclaim(self, event: Event) -> None:
+        """It does not, after all."""
 
     def theirs_folded(self) -> None:
         """Others have appended: what is owed by that, they see to."""
@@ -137,7 +146,7 @@ class Keeper(Ledger):
             return self.take(TimePassed(now()))
         if state.at == "settle" and not state.paused and not self.bindings.ruled:
             return self.take(performers.settle(state, self.bindings.output, now)[0])
-        if state.at == "end" and not (state.children or state.spec.editor):
+        if state.at == "end" and not (state.children or state.spec.editor or state.parent_loop_id):
             return self.take(Ended(now(), state.outcome or Outcome.FAILED, state.error))
         return False
 
@@ -196,6 +205,7 @@ class Keeper(Ledger):
             parent=self,
             cancel=self._cancel,
             spawn=self._spawn,
+            above=self._above,
         )
         return await self._perform(effect)
 

@@ -1,4 +1,4 @@
-"""Ledger: a loop's state and its journal, kept in step by the one driver that holds it.
+"""Ledger: a loop's state and its journal, kept in step by the one driver that holds it. For either machine.
 
 - `take` folds an event at once; `flush` makes durable what was folded, in one append.
 - Others may append too. What they say to the loop is folded in, and what could not be written is folded
@@ -10,28 +10,35 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Generic, TypeVar, cast
 
 from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, JournalCorrupt, LoopTakenOver
-from flyball.core.events import ChildStarted, Event, Resumed
+from flyball.core.events import ChildEnded, ChildStarted, Event, Resumed
 from flyball.core.signals import Signal
 from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.children import reaching
 from flyball.orchestrate.journal import Journal, MemoryJournal
-from flyball.orchestrate.machine import fold, take
+from flyball.orchestrate.machine import take
+from flyball.orchestrate.machines import AnyState, fold
+from flyball.orchestrate.machines import take as take_any
 from flyball.orchestrate.reaching import as_recorded
 from flyball.orchestrate.state import State
 
+StateT = TypeVar("StateT", bound=AnyState)
 
-class Ledger:
+
+class Ledger(Generic[StateT]):
     """The state of one loop, with the journal behind it."""
 
     # What only some runs need has its default here, so that the others do not pay for setting it.
     _busy = False
     _free: asyncio.Event | None = None
     _unsure = False
+    watches = False
+    """Whether somebody is told what is recorded."""
 
-    def __init__(self, journal: Journal, state: State, length: int, clock: Clock) -> None:
+    def __init__(self, journal: Journal, state: StateT, length: int, clock: Clock) -> None:
         self.journal = journal
         self.state = state
         self.loop_id = state.loop_id
@@ -40,14 +47,9 @@ class Ledger:
         self.pending: list[Event] = []
 
     def take(self, event: Event) -> bool:
-        """Fold an event, if it fits here, perhaps with other call ids; `flush` makes it durable.
-
-        What came of a model call is brought into the form in which it is recorded.
-        """
-        if not take(self.state, event):
-            event = told_apart(as_recorded(event, self.state), self.state.ids)
-            if not take(self.state, event):
-                return False
+        """Fold an event, if it fits here; `flush` makes it durable."""
+        if not take_any(self.state, event):
+            return False
         self.pending.append(event)
         return True
 
@@ -84,7 +86,7 @@ class Ledger:
                 try:
                     first = self.length
                     self.length = await self.journal.append(self.loop_id, batch, first)
-                    self.recorded(first, batch)
+                    self.written(first, batch)
                 except JournalConflict:
                     await self._catch_up(batch)
             except BaseException:
@@ -132,18 +134,25 @@ class Ledger:
         finally:
             self._release()
 
-    async def adopt(self, child: ChildStarted) -> None:
-        """Record that a loop is begun under this one; see `Parent.adopt`."""
-        if self.take(child):
+    async def hear(self, of: ChildStarted | ChildEnded) -> None:
+        """Record that a loop under this one is begun, or over; see `Parent.hear`."""
+        if self.take(of):
             await self.flush()
-            self.stir()
+            self._stir_soon()
 
-    async def cancelled(self) -> Signal | None:
-        """The cancel that reaches what is begun under this loop; see `Parent.cancelled`."""
+    async def passes_on(self) -> Signal | None:
+        """The cancel or the pause that reaches what is begun under this loop; see `Parent.passes_on`."""
         if await self.journal.read(self.loop_id, self.length):
             await self.catch_up()
-            self.stir()
+            self._stir_soon()
         return await reaching(self.journal, self.state)
+
+    def _stir_soon(self) -> None:
+        """`stir`, but not in this task: it may be the one that drives, within the call that begins a child.
+
+        It must not cancel itself: before Python 3.13 that cannot be taken back.
+        """
+        asyncio.get_running_loop().call_soon(self.stir)
 
     def stir(self) -> None:
         """Something was folded that nobody here waited for."""
@@ -153,6 +162,10 @@ class Ledger:
 
     def refused(self) -> None:
         """Something of our own could not be written, and does not fit any more."""
+
+    def written(self, first: int, events: list[Event]) -> None:
+        """These events have been appended here, from number `first` on."""
+        self.recorded(first, events)
 
     def recorded(self, first: int, events: list[Event]) -> None:
         """These events are known to be in the journal, from number `first` on."""
@@ -178,7 +191,7 @@ class Ledger:
         self._check_ours(theirs)
         if len(events) == self.length and not unwritten:
             return
-        self.state = fold(events, f"loop {self.loop_id}")
+        self.state = cast("StateT", fold(events, f"loop {self.loop_id}"))
         self.length = len(events)
         self.pending = []
         self.recorded(0, events)
@@ -192,7 +205,7 @@ class Ledger:
         theirs = await self.journal.read(self.loop_id, self.length)
         self._check_ours(theirs)
         for number, event in enumerate(theirs, self.length):
-            if not take(self.state, event):
+            if not take_any(self.state, event):
                 raise JournalCorrupt(
                     f"loop {self.loop_id!r}: event {number}, {type(event).__name__}, does not fit",
                     loop_id=self.loop_id,
@@ -220,3 +233,19 @@ class Ledger:
         if self._free is not None:
             self._free.set()
             self._free = None
+
+
+class LoopLedger(Ledger[State]):
+    """The ledger of an agent's loop."""
+
+    def take(self, event: Event) -> bool:
+        """Fold an event, if it fits here, perhaps with other call ids; `flush` makes it durable.
+
+        What came of a model call is brought into the form in which it is recorded.
+        """
+        if not take(self.state, event):
+            event = told_apart(as_recorded(event, self.state), self.state.ids)
+            if not take(self.state, event):
+                return False
+        self.pending.append(event)
+        return True

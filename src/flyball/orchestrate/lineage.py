@@ -1,7 +1,8 @@
 """Lineage: what a loop that is begun from within a run has from that run.
 
-Its parent and its depth, the trace that it goes on with, the metadata, the tightest limit on depth, and an id
-that is the same each time: where a tool is run again after a crash, it finds the child that it had begun.
+Its parent and its depth, the trace that it goes on with, the metadata, the tightest limit on depth, the
+deadline, and an id that is the same each time: where a tool is run again after a crash, it finds the child
+that it had begun. So nothing that the id is made of may depend on when it is asked for.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def under(parent: RunContext[Any], started: Started, options: Mapping[str, Any])
         metadata=metadata,
         parent_loop_id=facts.loop_id,
         depth=facts.depth + 1,
+        deadline=facts.deadline,
     )
     if options.get("loop_id") is not None:
         return child
@@ -96,6 +98,8 @@ def _correlation(parent: RunContext[Any]) -> Correlation:
         given.session_id,
         given.trace_id or trace_id_of(facts.loop_id),
         span_id_of(facts.idempotency_key or facts.loop_id),
-        caused_by=facts.tool_call_id,
+        caused_by=facts.tool_call_id or given.step_name,
         task_id=given.task_id,
+        step_name=given.step_name,
+        tool_call_id=facts.tool_call_id,
     )

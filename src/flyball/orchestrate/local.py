@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,13 +28,14 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult, send_results
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.driver import Drive, check_same
+from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.edited import has_edited
 from flyball.orchestrate.editing import editor_loop
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.followed import Recorded, told
 from flyball.orchestrate.hearing import Hearing, raise_failure
 from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.matching import check_same
 from flyball.orchestrate.model_call import infer_in_pieces
 from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.recorded import send_signal, until_done
@@ -143,11 +144,18 @@ class LocalRuntime:
 
     @asynccontextmanager
     async def join(
-        self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
+        self,
+        bindings: Bindings,
+        journal: Journal | None,
+        started: Started,
+        clock: Clock,
+        *,
+        pieces: bool = True,
     ) -> AsyncGenerator[LocalFollowing]:
         """See `Driver.join`."""
         check_kept(journal, self._journal)
-        with self._listening(started.loop_id) as following:
+        loop_id = started.loop_id
+        with self._listening(loop_id) if pieces else nullcontext(LocalFollowing(self, loop_id)) as following:
             following.length = await self._begin(bindings, started, clock)
             yield following
 

@@ -21,6 +21,7 @@ Where a loop stands
     position   owes                          and moves on with
     admit      Admit                         Admitted
     prepare    Prepare                       TurnPrepared
+    compact    Infer, for a summary          ModelAnswered, ModelFailed
     infer      Infer                         ModelAnswered, ModelFailed
     review     Review                        AnswerReviewed
     judge      Judge                         CallsJudged
@@ -34,6 +35,7 @@ Where a loop stands
     start -> [admit] -> [prepare] -> infer -> [review] -> [judge] -> execute -> [prepare] -> infer ...
                                                        -> settle  -> (infer again, or the end)
                                                        -> settle  -> [repair] -> settle
+    [prepare] -> [compact] -> prepare -> infer ...
     anywhere -> [deliver] -> end -> done         by an answer, a failure, a limit, a cancel, the deadline
 
 Steps in brackets are left out where nothing is registered for them: what is not used is never owed.
@@ -43,8 +45,9 @@ runs may finish. A deadline is owed as a Wait until its time, beside whatever el
 
 Loops under others
 ==================
-A loop that begins another has ChildStarted in its journal, before the child's Started is written. What a
-cancelled loop owes at its end names its children: whoever carries that out cancels them first. A loop that
+A loop that begins another has ChildStarted in its journal, before the child's Started is written, and
+ChildEnded before the child's Ended is: what the child used counts here from then on, once. What a cancelled
+loop owes at its end names its children: whoever carries that out cancels them first. A loop that
 ends well and whose spec names an editor has that one's loop begun first. A loop that stands deeper under
 others than its limits allow fails as it starts.
 """
@@ -54,7 +57,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flyball.core.edits import fits
 from flyball.core.effects import (
     Admit,
     Deliver,
@@ -73,10 +75,12 @@ from flyball.core.events import (
     Admitted,
     AnswerReviewed,
     CallsJudged,
+    ChildEnded,
     ChildStarted,
     Delivered,
     Ended,
     Event,
+    FlowStarted,
     Forked,
     ModelAnswered,
     ModelFailed,
@@ -84,7 +88,6 @@ from flyball.core.events import (
     Reopened,
     Resumed,
     SignalReceived,
-    Stage,
     StageMoved,
     Started,
     TimePassed,
@@ -93,13 +96,14 @@ from flyball.core.events import (
     TurnPrepared,
     TurnSettled,
 )
-from flyball.core.messages import Message, ResultKind, Role, ToolCall
 from flyball.core.signals import SignalType
 from flyball.core.tools import Safety
-from flyball.orchestrate import course, turn
+from flyball.orchestrate import calls, course, settled, turn
+from flyball.orchestrate.calls import needs_judging, runnable
+from flyball.orchestrate.compacted import preparations
 from flyball.orchestrate.course import OVER
-from flyball.orchestrate.reaching import can_be
-from flyball.orchestrate.sending import base
+from flyball.orchestrate.fitting import ACCEPTS, FOR_APPROVAL
+from flyball.orchestrate.reaching import BESIDE
 from flyball.orchestrate.state import State
 
 # Folding
@@ -113,12 +117,17 @@ def apply(state: State, event: Event) -> None:
     _APPLY[type(event)](state, event)
 
 
+def accepts(state: State, event: Event) -> bool:
+    """Whether an event fits here. What does not is dropped before it is recorded."""
+    return ACCEPTS[type(event)](state, event)
+
+
 def take(state: State, event: Event) -> bool:
     """Fold an event if it fits; whether it did."""
-    kind = type(event)
-    if not _ACCEPTS[kind](state, event):
+    fits, fold_in = _TAKE[type(event)]
+    if not fits(state, event):
         return False
-    _APPLY[kind](state, event)
+    fold_in(state, event)
     return True
 
 
@@ -128,12 +137,13 @@ _APPLY: dict[type[Any], Callable[[State, Any], None]] = {
     ModelAnswered: turn.model_answered,
     ModelFailed: turn.model_failed,
     AnswerReviewed: turn.answer_reviewed,
-    CallsJudged: turn.calls_judged,
-    ToolStarted: turn.tool_started,
-    ToolReturned: turn.tool_returned,
-    TurnSettled: turn.turn_settled,
+    CallsJudged: calls.calls_judged,
+    ToolStarted: calls.tool_started,
+    ToolReturned: calls.tool_returned,
+    TurnSettled: settled.turn_settled,
     SignalReceived: course.signal_received,
     ChildStarted: course.child_started,
+    ChildEnded: course.child_ended,
     TimePassed: course.time_passed,
     StageMoved: course.stage_moved,
     Resumed: course.resumed,
@@ -142,6 +152,10 @@ _APPLY: dict[type[Any], Callable[[State, Any], None]] = {
     Reopened: course.reopened,
     Forked: course.forked,
 }
+
+
+_TAKE = {kind: (fits, _APPLY.get(kind, apply)) for kind, fits in ACCEPTS.items()}
+"""Both for each kind of event, so that one look-up is enough. Some never fit: a loop begins once."""
 
 
 def fold(events: Iterable[Event], place: str = "journal") -> State:
@@ -154,7 +168,8 @@ def fold(events: Iterable[Event], place: str = "journal") -> State:
     for number, event in enumerate(events):
         if state is None:
             if not isinstance(event, Started):
-                raise JournalCorrupt(f"{place}: begins with {type(event).__name__}, not with Started")
+                hint = ": it is a flow's, and for its own run()" if isinstance(event, FlowStarted) else ""
+                raise JournalCorrupt(f"{place}: begins with {type(event).__name__}, not with Started{hint}")
             state = start(event)
         elif not take(state, event):
             raise JournalCorrupt(
@@ -185,7 +200,8 @@ def inference_owed(state: State) -> Infer | None:
     """The model call that a loop stands at, also while it is paused before it."""
     if state.at == "infer":
         return Infer(effect_id(state, "infer", 0), state.turn)
-    return Infer(effect_id(state, "repair", 0), state.turn, "repair") if state.at == "repair" else None
+    purpose = BESIDE.get(state.at)
+    return None if purpose is None else Infer(effect_id(state, purpose, 0), state.turn, purpose)
 
 
 def effect_id(state: State, kind: str, index: int) -> str:
@@ -203,17 +219,22 @@ def _owed_execution(state: State) -> list[Effect]:
 
     Approvals, and results from outside, are waited for beside.
     """
-    tools, calls, number = state.spec.tools, state.calls, state.turn
-    start = f"{state.loop_id}/{state.attempt}/{number}/execute/"
-    if len(calls) == 1 and not (state.awaiting or state.deferred or state.pausing):  # the usual turn
-        return [Execute(f"{start}0", number, 0, tools[calls[0].name].safety is _AT_MOST_ONCE)]
+    tools, asked, number = state.spec.tools, state.calls, state.turn
+    if len(asked) == 1 and not (state.awaiting or state.deferred or state.pausing):  # the usual turn
+        once = tools[asked[0].name].safety is _AT_MOST_ONCE
+        return [Execute(f"{state.loop_id}/{state.attempt}/{number}/execute/0", number, 0, once)]
     effects: list[Effect] = [
-        Execute(f"{start}{index}", number, index, tools[calls[index].name].safety is _AT_MOST_ONCE)
-        for index in turn.runnable(state)
+        Execute(
+            effect_id(state, "execute", index),
+            number,
+            index,
+            tools[asked[index].name].safety is _AT_MOST_ONCE,
+        )
+        for index in runnable(state)
     ]
     if state.awaiting or state.deferred:
-        waiting = tuple([calls[index].id for index in state.deferred])
-        signals = _FOR_APPROVAL if state.awaiting else ()
+        waiting = tuple([asked[index].id for index in state.deferred])
+        signals = FOR_APPROVAL if state.awaiting else ()
         effects.append(Wait(effect_id(state, "wait", 0), signals, calls=waiting))
     return effects
 
@@ -226,195 +247,27 @@ def _owed_end(state: State) -> End:
     return End(effect_id(state, "end", 0), outcome, state.error, cancels, editor)
 
 
-_AT_MOST_ONCE, _DEFERRED = Safety.AT_MOST_ONCE, ResultKind.DEFERRED
-_FOR_APPROVAL = (SignalType.APPROVE, SignalType.REJECT)
+def _settlings(state: State) -> int:
+    """A number for each answer of a turn that may be settled: the model's or a tool's, mended or not."""
+    return (2 if state.answer is not None else 0) + (0 if state.mended is None else 1)
+
+
+_AT_MOST_ONCE = Safety.AT_MOST_ONCE
 _WHILE_PAUSED = (SignalType.RESUME,)
 
 _OWED: dict[str, Callable[[State], list[Effect]]] = {
     "admit": lambda state: [Admit(effect_id(state, "admit", 0))],
-    "prepare": lambda state: [Prepare(effect_id(state, "prepare", 0), state.turn)],
+    "prepare": lambda state: [Prepare(effect_id(state, "prepare", preparations(state)), state.turn)],
+    "compact": lambda state: [Infer(effect_id(state, "compact", 0), state.turn, "compact")],
     "infer": lambda state: [Infer(f"{state.loop_id}/{state.attempt}/{state.turn}/infer/0", state.turn)],
     "review": lambda state: [Review(effect_id(state, "review", 0), state.turn)],
-    "judge": lambda state: [Judge(effect_id(state, "judge", 0), state.turn, turn.needs_judging(state))],
+    "judge": lambda state: [Judge(effect_id(state, "judge", 0), state.turn, needs_judging(state))],
     "execute": _owed_execution,
     "settle": lambda state: [
-        Settle(
-            f"{state.loop_id}/{state.attempt}/{state.turn}/settle/{0 if state.mended is None else 1}",
-            state.turn,
-        )
+        Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/{_settlings(state)}", state.turn)
     ],
     "repair": lambda state: [Infer(effect_id(state, "repair", 0), state.turn, "repair")],
     "deliver": lambda state: [Deliver(effect_id(state, "deliver", 0))],
     "end": lambda state: [_owed_end(state)],
     "done": lambda _: [],
 }
-
-
-# What fits
-
-
-def accepts(state: State, event: Event) -> bool:
-    """Whether an event fits here. What does not is dropped before it is recorded."""
-    return _ACCEPTS[type(event)](state, event)
-
-
-def _answers(position: str) -> Callable[[State, Any], bool]:
-    """Fits a position that owes one effect."""
-    return lambda state, _: state.at == position
-
-
-def _accepts_return(state: State, event: ToolReturned) -> bool:
-    index = event.index
-    return (
-        state.at == "execute"
-        and event.turn == state.turn
-        and 0 <= index < len(state.results)
-        and state.results[index] is None
-        and event.result.call_id == state.calls[index].id
-        and index not in state.awaiting
-        and index not in state.outputs
-        and (event.result.status is not _DEFERRED or index not in state.deferred)
-    )
-
-
-def _accepts_start(state: State, event: ToolStarted) -> bool:
-    index = event.index
-    return (
-        state.at == "execute"
-        and event.turn == state.turn
-        and 0 <= index < len(state.results)
-        and state.results[index] is None
-        and index not in state.awaiting
-        and index not in state.outputs
-        and index not in state.once
-        and index not in state.deferred
-    )
-
-
-def _accepts_answer(state: State, event: ModelAnswered) -> bool:
-    if _PURPOSES.get(state.at) != event.purpose or event.turn != state.turn:
-        return False
-    return _can_be_answer(state, event.message) and (event.around is None or can_be(state, event.around))
-
-
-def _accepts_failure(state: State, event: ModelFailed) -> bool:
-    if _PURPOSES.get(state.at) != event.purpose or event.turn != state.turn:
-        return False
-    return event.around is None or can_be(state, event.around)
-
-
-_PURPOSES = {"infer": "turn", "repair": "repair"}
-"""What the model is called for, where it is."""
-
-
-def _can_be_answer(state: State, message: Message) -> bool:
-    """Whether a message can be the model's next one: no call of it has an id that is there already."""
-    if message.role is not Role.ASSISTANT:
-        return False
-    parts = message.parts
-    if len(parts) == 1:
-        return type(parts[0]) is not ToolCall or parts[0].id not in state.ids
-    ids = [call.id for call in message.tool_calls]
-    return len(set(ids)) == len(ids) and state.ids.isdisjoint(ids)
-
-
-def _accepts_preparation(state: State, event: TurnPrepared) -> bool:
-    """Edits must be of what they claim to be, and leave something to send."""
-    if state.at != "prepare" or event.turn != state.turn:
-        return False
-    return not event.edits or fits(event.edits, len(base(state)))
-
-
-def _accepts_review(state: State, event: AnswerReviewed) -> bool:
-    if state.at != "review" or event.turn != state.turn:
-        return False
-    return event.message is None or _can_be_answer(state, event.message)
-
-
-def _accepts_verdicts(state: State, event: CallsJudged) -> bool:
-    """Every call that needs it is judged, once; whoever judges cannot let one through by not naming it."""
-    if state.at != "judge" or event.turn != state.turn:
-        return False
-    judged = sorted([verdict.index for verdict in event.verdicts])
-    return event.error is not None or judged == list(turn.needs_judging(state))
-
-
-def _accepts_settling(state: State, event: TurnSettled) -> bool:
-    if state.at != "settle" or event.turn != state.turn:
-        return False
-    carried_by_call = state.outputs and state.answer is None
-    if event.unread is not None:
-        found = len(state.outputs) if carried_by_call and state.mended is None else 1
-        if event.accepted or not 0 <= event.unread < found:
-            return False
-    if event.error is not None:
-        return True
-    if not event.accepted:
-        return bool(event.feedback) and not (event.reflected and state.stopping)
-    return event.index in state.outputs if carried_by_call else event.index is None
-
-
-def _is_late(state: State, at: float) -> bool:
-    return state.deadline is not None and at >= state.deadline
-
-
-def _accepts_signal(state: State, event: SignalReceived) -> bool:
-    signal = event.signal
-    if state.at in OVER or (signal.id and signal.id in state.signals):
-        return False
-    if signal.type is SignalType.RESUME:
-        return state.paused or state.pausing
-    if signal.type is SignalType.PAUSE:
-        return not (state.paused or state.pausing)
-    if signal.type in _FOR_APPROVAL:
-        return bool(course.meant_by(state, signal))
-    if signal.type is SignalType.FEEDBACK:
-        return bool(signal.text)  # no provider takes an empty text
-    if signal.type is SignalType.DETACH:
-        return any(index not in state.detached for index in turn.detachable(state, signal.call_id))
-    return signal.type is not SignalType.RETRY  # a retry is recorded as Reopened
-
-
-def _accepts_child(state: State, event: ChildStarted) -> bool:
-    """Nothing is begun under a loop that was cancelled; under one that ends well, its editor is."""
-    return (
-        state.at != "done"
-        and state.outcome is not Outcome.CANCELLED
-        and event.loop_id not in state.children
-        and event.loop_id != state.loop_id
-    )
-
-
-def _accepts_retry(state: State, event: Reopened) -> bool:
-    return (
-        state.at == "done"
-        and state.outcome is not Outcome.SUCCESS
-        and not (event.id and event.id in state.signals)
-    )
-
-
-_ACCEPTS: dict[type[Any], Callable[[State, Any], bool]] = {
-    Admitted: _answers("admit"),
-    TurnPrepared: _accepts_preparation,
-    ModelAnswered: _accepts_answer,
-    ModelFailed: _accepts_failure,
-    AnswerReviewed: _accepts_review,
-    CallsJudged: _accepts_verdicts,
-    TurnSettled: _accepts_settling,
-    Delivered: _answers("deliver"),
-    Ended: lambda state, event: state.at == "end" and event.outcome is state.outcome,
-    ToolReturned: _accepts_return,
-    ToolStarted: _accepts_start,
-    SignalReceived: _accepts_signal,
-    ChildStarted: _accepts_child,
-    TimePassed: lambda state, event: state.at not in OVER and _is_late(state, event.at),
-    StageMoved: lambda state, event: state.at not in OVER and event.stage in _MOVABLE,
-    Resumed: lambda state, event: state.at != "done" and event.epoch == state.epoch + 1,
-    Reopened: _accepts_retry,
-    Forked: lambda state, _: state.at in _FORKABLE,
-    Started: lambda state, event: False,
-}
-
-_MOVABLE = frozenset({Stage.EXPLORING, Stage.PLANNING, Stage.ARCHITECTING, Stage.EXECUTING, Stage.REVIEWING})
-"""The stages that somebody may move a loop to: the others follow from what happens."""
-_FORKABLE = frozenset({"prepare", "infer"}) | OVER

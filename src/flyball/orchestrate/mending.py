@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from flyball.constraint.json_text import decoded, mended_json
 from flyball.core.errors import EnumUnrecognized
 
 if TYPE_CHECKING:
@@ -15,16 +16,7 @@ JSON_MENDED = "json"
 """The repair of text that was no JSON."""
 _LONGEST = 80
 
-
-def mended_json(raw: str) -> str | None:
-    """The text as JSON; None where it cannot be made so."""
-    from flyball.constraint.json_text import repair_json
-
-    try:
-        mended = repair_json(raw)
-        return None if mended is None else str(msgspec.json.encode(decoded(mended)), "utf-8")
-    except (ValueError, RecursionError):
-        return None
+__all__ = ["JSON_MENDED", "decoded", "mended_enums", "mended_json"]
 
 
 def mended_enums(schema: dict[str, Any] | None, value: Any) -> tuple[Any, tuple[str, ...]]:
@@ -42,18 +34,6 @@ def mended_enums(schema: dict[str, Any] | None, value: Any) -> tuple[Any, tuple[
     except EnumUnrecognized:
         return value, ()
     return found.value, tuple([_told(change) for change in found.changes])
-
-
-def decoded(text: str) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: it is no JSON, or nested too deeply.
-    """
-    try:
-        return msgspec.json.decode(text)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
 
 
 def _told(change: Change) -> str:

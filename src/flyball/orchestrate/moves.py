@@ -10,15 +10,27 @@ from msgspec.structs import replace
 
 from flyball.core.errors import (
     FlyballError,
+    IncompleteToolCall,
     SystemError,  # noqa: A004 - pagantic's name for it
     UnexpectedModelBehavior,
 )
 from flyball.core.events import Outcome
-from flyball.core.messages import Message, Part, ResultKind, Retry, Role, Text, ToolCall, ToolResult
+from flyball.core.messages import (
+    FinishReason,
+    Message,
+    Part,
+    ResultKind,
+    Retry,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from flyball.orchestrate.state import Position, State
 
 _SYSTEM, _USER, _ASSISTANT, _TOOL = Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL
 RAN = frozenset({ResultKind.RETURN, ResultKind.INTERRUPTED, ResultKind.DEFERRED})
+SUCCESS = Outcome.SUCCESS  # looked up once: an enum takes its time over that
 """What became of calls that count as tool calls made."""
 
 
@@ -35,33 +47,41 @@ def move(state: State, position: Position) -> None:
 def next_turn(state: State) -> None:
     """Begin the next turn, if the limits allow one more model call."""
     if state.calls:
-        state.calls, state.results = (), []
-        state.outputs = state.awaiting = state.once = state.queue = state.finishing = ()
-        state.deferred = state.detached = ()
-        state.arguments = None
-    state.offered = None
+        state.calls, state.results, state.queue = (), [], ()
+        # Most turns have none of these, and to look is cheaper than to set.
+        if state.outputs or state.once or state.awaiting or state.deferred:
+            state.outputs = state.once = state.awaiting = state.deferred = ()
+        if state.detached or state.finishing or state.arguments is not None:
+            state.detached = state.finishing = ()
+            state.arguments = None
     if state.unread is not None:
         state.unread = state.mended = None
-    if state.spec.prepares or state.spec.reviews:
-        state.definitions, state.stopping = (), ""
     if state.feedback:
         say(state, tuple([Text(text) for text in state.feedback]))
         state.feedback = ()
-    breach = state.spec.limits.before_request(state.usage, state.iterations)
+    spec = state.spec
+    breach = spec.limits.before_request(state.usage, state.iterations)
     if breach is not None:
         fail(state, breach)
         return
     state.turn += 1
-    state.at = "prepare" if state.spec.prepares else "infer"
+    if spec.prepares:
+        state.offered, state.definitions = None, ()
+        state.at = "prepare"
+    else:
+        state.at = "infer"
     if state.pausing:
         state.paused = True
 
 
-def ask_again(state: State, feedback: str) -> None:
-    """The answer could not be taken: say why, and have another turn if there are retries left."""
+def ask_again(state: State, feedback: str, error: SystemError | None = None) -> None:
+    """The answer could not be taken: say why, and have another turn if there are retries left.
+
+    `error` is what the run then fails with, where that is known better than by the feedback alone.
+    """
     failure = count_retry(state, feedback)
     if failure is not None:
-        fail(state, failure)
+        fail(state, error or failure)
         return
     say(state, (Retry(feedback),))
     next_turn(state)
@@ -72,6 +92,8 @@ def count_retry(state: State, feedback: str) -> FlyballError | None:
     state.retries += 1
     if state.retries <= state.spec.retries:
         return None
+    if (unfinished := cut_call(state)) is not None:
+        return unfinished
     said = state.history[-1].finish_reason if state.history else None
     cut = " The last was cut off at its limit of tokens: raise max_tokens." if said == "length" else ""
     return UnexpectedModelBehavior(
@@ -82,6 +104,26 @@ def count_retry(state: State, feedback: str) -> FlyballError | None:
     )
 
 
+def cut_call(state: State, tool: str | None = None) -> IncompleteToolCall | None:
+    """The failure of a model that had no tokens left for its last call, which may be that of one tool."""
+    answer = next((message for message in reversed(state.history) if message.role is _ASSISTANT), None)
+    if answer is None or answer.finish_reason is not FinishReason.LENGTH or not answer.tool_calls:
+        return None
+    call = answer.tool_calls[-1]
+    if tool is not None and call.name != tool:
+        return None
+    try:
+        _ = call.arguments
+    except IncompleteToolCall:
+        return IncompleteToolCall(
+            f"the model used up its tokens in a call of {call.name!r}, again and again: raise max_tokens, or "
+            f"have it say less. The call ends with: {call.args_json[-200:]!r}",
+            tool=call.name,
+            body=call.args_json[-2000:],
+        )
+    return None
+
+
 def conclude(state: State) -> None:
     """End with the answer that is there; but first let the model read what somebody has told it meanwhile."""
     if state.feedback and state.spec.limits.before_request(state.usage, state.iterations) is None:
@@ -90,7 +132,7 @@ def conclude(state: State) -> None:
         state.output = UNSET
         next_turn(state)
     else:
-        end(state, Outcome.SUCCESS)
+        end(state, SUCCESS)
 
 
 def fail(state: State, error: FlyballError | SystemError) -> None:
@@ -104,13 +146,15 @@ def end(state: State, outcome: Outcome) -> None:
     state.outcome = outcome
     if not state.calls:
         pass
-    elif outcome is Outcome.SUCCESS:
+    elif outcome is SUCCESS:
         answer_open_calls(state, "Not run: the final result was already there.")
     else:
         why = state.error.message if state.error is not None else "the run ended"
         answer_open_calls(state, f"Not finished: {why}")
-    state.awaiting = state.deferred = state.detached = ()
-    state.pausing = state.paused = False
+    if state.awaiting or state.deferred or state.detached:
+        state.awaiting = state.deferred = state.detached = ()
+    if state.pausing or state.paused:
+        state.pausing = state.paused = False
     state.at = "deliver" if state.spec.delivers else "end"
 
 
@@ -184,9 +228,13 @@ def instruct(state: State, instructions: tuple[str, ...], *, more: bool = False)
     history = state.history
     state.sent = None
     if history and history[0].role is _SYSTEM:
-        history[0] = Message(_SYSTEM, (*history[0].parts, *parts) if more else parts)
+        told = Message(_SYSTEM, (*history[0].parts, *parts) if more else parts)
+        if told == history[0]:
+            return
+        history[0] = told
     else:
         history.insert(0, Message(_SYSTEM, parts))
+    state.compaction = None  # what was summed up was said under other instructions
 
 
 def say(state: State, parts: tuple[Part, ...]) -> None:
@@ -201,7 +249,7 @@ def say(state: State, parts: tuple[Part, ...]) -> None:
 
 def replace_prompt(state: State, prompt: Message) -> None:
     """Put another prompt in the place of the one that the loop began with."""
-    state.sent = None
+    state.sent = state.compaction = None
     last = state.history[-1]
     before = len(last.parts) - (len(state.prompt.parts) if state.prompt is not None else 0)
     state.history[-1] = replace(last, parts=(*last.parts[:before], *prompt.parts))

@@ -87,6 +87,12 @@ def check_options(options: Mapping[str, Any]) -> None:
     runtime = options.get("runtime")
     if runtime is not None and not isinstance(runtime, Driver):
         raise UserError(f"runtime= takes a runtime, such as LocalRuntime(journal), not {runtime!r}")
+    messages = options.get("messages")
+    if messages is not None and (isinstance(messages, str) or not isinstance(messages, Sequence)):
+        raise UserError(f"messages= takes a list of messages, such as a result's, not {messages!r:.200}")
+    clock = options.get("clock")
+    if clock is not None and not callable(getattr(clock, "now", None)):
+        raise UserError(f"clock= takes a clock, which has now() and call_at(), not {clock!r}")
     for name, kind in _KINDS.items():
         value = options.get(name)
         if value is not None and not isinstance(value, kind):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from functools import partial
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,6 +13,7 @@ from flyball.core.encodable import as_text, to_json
 from flyball.core.errors import SchemaInvalid, SchemaMalformed, UserError
 from flyball.core.spec import TEXT_OUTPUT, OutputMode, OutputSpec
 from flyball.core.tools import ToolDefinition, ToolKind
+from flyball.core.type_schema import adapter_schema, own_schema
 from flyball.orchestrate.mending import JSON_MENDED, decoded, mended_enums, mended_json
 from flyball.orchestrate.output_plan import OUTPUT_TOOL_NAME
 from flyball.orchestrate.state import State
@@ -57,6 +59,10 @@ class Reader(Protocol):
         Raises:
             NotEncodable: it has no JSON form.
         """
+        ...
+
+    def restored(self, written: Any, tool: str | None = None) -> Any | UnsetType:
+        """The output that was written so; UNSET where that is none."""
         ...
 
     def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
@@ -149,6 +155,10 @@ class OutputReader:
         """An output as JSON: as its type writes itself, or, if it is of another type by now, as it is."""
         return written_as(self.kind, value)
 
+    def restored(self, written: Any, tool: str | None = None) -> Any | UnsetType:
+        """The output that was written so."""
+        return restored_as(self.kind, written)
+
     def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
         """The output as far as the beginning of an answer tells it."""
         if self._validate is None:
@@ -164,7 +174,8 @@ class OutputReader:
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
         if state.output is not UNSET:
-            return self._restored(state.output)
+            restored = self.restored(state.output)
+            return state.output if restored is UNSET else restored  # what is no such output by now
         if state.answer is None or self._validate is None:
             return state.answer
         try:
@@ -172,14 +183,11 @@ class OutputReader:
         except ModelRetry as retry:
             raise not_of_type(state.loop_id, self.kind, str(retry)) from None
 
-    def _restored(self, value: Any) -> Any:
-        restored = restored_as(self.kind, value)
-        # A validator may have turned the output into something of another type.
-        return value if restored is UNSET else restored
-
 
 def written_as(kind: Any, value: Any) -> Any:
     """A value as the JSON that its type writes; if it is of another type by now, as it is.
+
+    Fields are called by their aliases, or by their names where the type does not read its own aliases.
 
     Raises:
         NotEncodable: it has no JSON form.
@@ -188,21 +196,28 @@ def written_as(kind: Any, value: Any) -> Any:
         return to_json(value)
     from pydantic_core import PydanticSerializationError
 
+    write = partial(adapter_of(kind, None).dump_python, value, mode="json", round_trip=True, warnings="error")
     try:
-        plain = adapter_of(kind, None).dump_python(
-            value, mode="json", by_alias=True, round_trip=True, warnings="error"
-        )
+        written = to_json(write(by_alias=True))
+        if restored_as(kind, written) is UNSET:
+            by_name = to_json(write(by_alias=False))
+            return written if restored_as(kind, by_name) is UNSET else by_name
     except PydanticSerializationError:
         return to_json(value)
-    return to_json(plain)
+    return written
 
 
 def restored_as(kind: Any, value: Any) -> Any | UnsetType:
     """A value of a type, from the JSON that was written of it; UNSET where it is no such type's."""
     if kind is str:
         return value if isinstance(value, str) else UNSET
+    validate, raw = validator_of(kind, None), str(msgspec.json.encode(value), "utf-8")
     try:
-        return validator_of(kind, None)(str(msgspec.json.encode(value), "utf-8"))
+        return validate(raw)
+    except ValueError:
+        pass  # it may have been written by the fields' names
+    try:
+        return validate(raw, by_alias=False, by_name=True)
     except ValueError:
         return UNSET
 
@@ -300,14 +315,13 @@ def json_schema(kind: Any, outer_key: str | None = None) -> dict[str, Any]:
     Raises:
         SchemaMalformed: it has none.
     """
-    own = getattr(kind, "__json_schema__", None)
-    if callable(own):
-        schema = cast("dict[str, Any]", own())
-        return schema if outer_key is None else wrapped(schema, outer_key)
+    own = own_schema(kind)
+    if own is not None:
+        return own if outer_key is None else wrapped(own, outer_key)
     from pydantic.errors import PydanticInvalidForJsonSchema
 
     try:
-        return adapter_of(kind, outer_key).json_schema()
+        return adapter_schema(adapter_of(kind, outer_key))
     except PydanticInvalidForJsonSchema as error:
         raise SchemaMalformed(f"the output type {kind!r} has no JSON Schema: {error}") from error
 

@@ -17,6 +17,7 @@ from typing_extensions import TypeAliasType
 from flyball.core.errors import UserError
 from flyball.core.spec import OutputMode
 from flyball.orchestrate.output_types import MODES, TextOutput, ToolOutput
+from flyball.tool.options import check_name
 
 OUTPUT_TOOL_NAME = "final_result"
 """What the output's tool is called; of several, what their names begin with."""
@@ -139,7 +140,7 @@ def _named(wanted: list[Any]) -> tuple[Member, ...]:
         name = marker.name
         if name is None:
             name = _free(_tool_name(marker.output) if len(wanted) > 1 else OUTPUT_TOOL_NAME, taken)
-        elif name in [member.tool for member in named]:
+        elif check_name(name, "ToolOutput(name=...)") in [member.tool for member in named]:
             raise UserError(f"two outputs are called {name!r}: give each a name of its own")
         taken.add(name)
         named.append(Member(marker.output, name, marker.description, marker.strict))

@@ -40,10 +40,10 @@ from flyball.core.spec import Purpose
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.admitting import admit
-from flyball.orchestrate.awaiting import awaited, is_cancelled
+from flyball.orchestrate.awaiting import answer_of, is_cancelled
 from flyball.orchestrate.bindings import Approval, Bindings
 from flyball.orchestrate.children import Home
-from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.facts import context_of
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.preparing import prepare
 from flyball.orchestrate.reviewing import review
@@ -166,7 +166,7 @@ async def judge(  # noqa: PLR0917 - like the others, and what it judges
     """Ask the filters about the calls, then the approval callback about those let through that need it."""
     spec, calls = state.spec, state.calls
     verdicts = [Verdict(index, allowed=True) for index in indices]
-    context = RunContext(deps, run_facts(state, now()), home)
+    context = context_of(state, bindings, deps, now(), home)
     if spec.filters:
         from flyball.orchestrate.filtering import filtered
 
@@ -196,7 +196,7 @@ async def _approved(
         return Verdict(index, allowed=False, reason="no approval callback is bound")
     if verdict.args_json is not None:
         call = replace(call, args_json=verdict.args_json)
-    answer = await awaited(approval(context, call))
+    answer = await answer_of(approval, context, call)
     if answer is True:
         return verdict
     return Verdict(index, allowed=False, reason=clean_text(answer) if isinstance(answer, str) else "")
@@ -205,14 +205,22 @@ async def _approved(
 async def deliver(  # noqa: PLR0917 - like the others, and what is delivered
     state: State, bindings: Bindings, output: Any, deps: Any, now: Any, home: Home | None = None
 ) -> Delivered:
-    """Run what must happen at the end. A failure there is recorded; it does not change the outcome."""
-    context = RunContext(deps, run_facts(state, now()), home)
+    """Run what must happen at the end, all of it. The first failure is recorded; the outcome stands."""
+    context = context_of(state, bindings, deps, now(), home)
+    failed: FlyballError | None = None
     for delivery in bindings.deliveries:
         try:
-            await awaited(delivery(context, state.outcome or Outcome.FAILED, output))
+            await answer_of(delivery, context, state.outcome or Outcome.FAILED, output)
         except Exception as error:
-            return Delivered(now(), as_rule(error, "a delivery failed").record())
-    return Delivered(now())
+            failed = failed or as_rule(error, "a delivery failed")
+    if (bases := bindings.stages.knowledge_bases) and state.outcome is Outcome.SUCCESS:
+        from flyball.orchestrate.knowing import store
+
+        try:
+            await store(bases, state, context)
+        except FlyballError as error:
+            failed = failed or error
+    return Delivered(now(), None if failed is None else failed.record())
 
 
 async def perform_own(  # noqa: PLR0917 - all that an effect may need

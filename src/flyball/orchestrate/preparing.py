@@ -1,7 +1,8 @@
 """Prepare: before each model call. Which tools are on offer, what is sent, and whether it may be.
 
-The order is gollem's: tools, then the interceptors, each on what the one before left, then the guardrails,
-who see what would really be sent.
+The order is gollem's, but that a summary which is needed comes first, because the turn is prepared again
+then: tools, the history processors, what is known of the turn, then the interceptors, each on what the one
+before left, then the guardrails, who see what would really be sent.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flyball.core.context import RunContext
+from flyball.core.apart import messages_apart
+from flyball.core.compaction import ContextCompaction
 from flyball.core.edits import edits_between
 from flyball.core.errors import FlyballError, InvalidMessage, RequestDropped, UserError
 from flyball.core.events import TurnPrepared
 from flyball.core.history import check_history
 from flyball.core.messages import Message
-from flyball.orchestrate.admitting import refusal
-from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.admitting import passed_before, refusal
+from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
-from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.compacted import remembered
+from flyball.orchestrate.facts import context_of
 from flyball.orchestrate.intercepting import decision, told
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.sending import base
@@ -32,28 +35,55 @@ async def prepare(
     state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
 ) -> TurnPrepared:
     """Work out what a turn's request differs in from what the spec and the history give."""
-    context = RunContext(deps, run_facts(state, now()), home)
+    context, stages = context_of(state, bindings, deps, now(), home), bindings.stages
     try:
+        compactions: list[ContextCompaction] = []
+        for compactor in stages.auto_contexts:
+            from flyball.orchestrate.compacting import summary_due, summary_made
+
+            plan = summary_due(state, compactor)
+            if plan is not None:
+                return TurnPrepared(now(), state.turn, compact=plan)
+            made = summary_made(state, compactor)
+            compactions += [] if made is None else [made]
         tools, definitions = await offered(state, bindings, context)
-        messages: Sequence[Message] = tuple(state.history)
-        notes: list[str] = []
-        for interceptor in bindings.stages.message_interceptors:
-            decided = await decision(interceptor, context, messages)
+        messages: Sequence[Message] = tuple(remembered(state))
+        notes, degraded = list[str](), list[str]()
+        if stages.history_processors:
+            from flyball.orchestrate.processing import processed
+
+            messages, notes, shorter = await processed(stages.history_processors, context, messages)
+            compactions += shorter
+        if bases := stages.knowledge_bases:
+            from flyball.orchestrate.knowing import known_of_turn
+
+            messages, knew, degraded = await known_of_turn(bases, state, context, messages)
+            notes += knew
+        for interceptor in stages.message_interceptors:
+            decided = await decision(interceptor, context, messages_apart(messages))
             if decided.action is MessageAction.DROP:
                 return _dropped(state, interceptor, decided, now())
             if decided.action is MessageAction.MODIFY:
                 messages = _sound(interceptor, decided.messages)
+            if decided.action is MessageAction.MODIFY or decided.reason:
                 notes.append(told(interceptor, decided))
-        for guardrail in bindings.stages.turn_guardrails:
+        for guardrail in stages.turn_guardrails:
             try:
-                await awaited(guardrail.check(context, messages))
+                given = await answer_of(guardrail.check, context, messages_apart(messages))
             except Exception as error:
                 raise refusal(guardrail, error) from error
+            if given is not None:
+                raise UserError(
+                    f"the guardrail {guardrail.name!r} gave {given!r:.100}: "
+                    "it raises to refuse, and gives nothing back"
+                )
     except FlyballError as error:
-        return TurnPrepared(now(), state.turn, error=error.record())
-    passed = tuple([guardrail.name for guardrail in bindings.stages.turn_guardrails])
+        let_through = passed_before(stages.turn_guardrails, error)
+        return TurnPrepared(now(), state.turn, error=error.record(), passed=let_through)
+    passed = tuple([guardrail.name for guardrail in stages.turn_guardrails])
     edits = edits_between(base(state), messages)
-    return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", passed, tuple(notes))
+    told_of = (passed, tuple(notes), tuple(compactions), tuple(degraded))
+    return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", *told_of)
 
 
 def _dropped(

@@ -1,8 +1,7 @@
 """What really reached the model, where middleware changed what the loop sent. As pure as the machine.
 
-Middleware begins from the loop's request each time and comes to much the same; so what is recorded is only
-in what it differs from what reached the model last, with what is new since. That is the base of its edits,
-as `sending.base` is that of an interceptor's.
+The base of middleware's edits is what reached the model last, with what is sent since, as `sending.base` is
+that of an interceptor's.
 """
 
 from __future__ import annotations
@@ -16,23 +15,25 @@ from flyball.core.edits import edited, edits_between, fits
 from flyball.core.effects import Infer
 from flyball.core.events import Event, ModelAnswered, ModelFailed
 from flyball.core.messages import Message
-from flyball.orchestrate.repair_request import repair_request
+from flyball.core.spec import Purpose
+from flyball.orchestrate.requests import request_for
+from flyball.orchestrate.sending import outgoing
 from flyball.orchestrate.state import State
+from flyball.orchestrate.version import brought_up, version_of
+
+BESIDE: dict[str, Purpose] = {"repair": "repair", "compact": "compact"}
+"""The positions of model calls that are made for something else than the turn, and what for."""
 
 
 def base(state: State) -> Sequence[Message]:
     """What the edits of middleware are against: what reached the model last, with what is sent since."""
-    messages = _asked(state)
-    if state.reached is None or state.at == "repair":
-        return messages
-    return [*state.reached, *messages[state.reached_from :]]
+    return _asked(state) if state.at in BESIDE else brought_up(state.reached, outgoing(state))
 
 
 def _asked(state: State) -> Sequence[Message]:
     """The messages of the request that is owed."""
-    if state.at == "repair":
-        return repair_request(state, Infer("", state.turn, "repair")).messages
-    return state.history if state.sent is None else state.sent
+    purpose = BESIDE.get(state.at)
+    return outgoing(state) if purpose is None else request_for(state, Infer("", state.turn, purpose)).messages
 
 
 def can_be(state: State, around: Around) -> bool:
@@ -47,9 +48,10 @@ def reach(state: State, around: Around | None) -> None:
     """A turn's call has ended: take what reached the model, where that is not just what the loop sent."""
     if around is not None and not around.sent:
         return  # the model was not called: what reached it last is what it was
-    messages = state.history if state.sent is None else state.sent
-    reached = messages if around is None else edited(base(state), around.sent[-1].edits)
-    state.reached, state.reached_from = (None, 0) if reached == messages else (list(reached), len(messages))
+    if around is None:
+        state.reached = None
+    else:
+        state.reached = version_of(outgoing(state), edited(base(state), around.sent[-1].edits))
 
 
 def as_recorded(event: Event, state: State) -> Event:
@@ -57,7 +59,7 @@ def as_recorded(event: Event, state: State) -> Event:
     if type(event) is not ModelAnswered and type(event) is not ModelFailed:
         return event
     around = event.around
-    if around is None or not around.fresh or state.at not in ("infer", "repair"):
+    if around is None or not around.fresh or not (state.at == "infer" or state.at in BESIDE):
         return event
     messages, there = _asked(state), base(state)
     if not all(fits(sent.edits, len(messages)) for sent in around.sent):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, LoopNotFound, UserError
 from flyball.core.events import VERSION, Event, Forked, Stage
@@ -10,28 +12,57 @@ from flyball.core.messages import Message, Role, ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.core.snapshot import RunSnapshot
 from flyball.core.spec import LoopSpec
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.course import OVER
+from flyball.orchestrate.family import Offer, WaitingCall, pass_on, waiting_calls
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.machine import apply, fold, start, take
+from flyball.orchestrate.machine import apply, fold, start
+from flyball.orchestrate.machines import AnyState, is_flow, take
+from flyball.orchestrate.machines import fold as fold_any
 from flyball.orchestrate.signalling import as_signal, signal_event, stage_if_taken
 from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State, turns_before
-from flyball.orchestrate.turn import waits_for_results
 
 
 async def load(journal: Journal, loop_id: str) -> tuple[list[Event], State]:
-    """A loop's events and the state they lead to.
+    """The events of an agent's loop, and the state they lead to.
+
+    Raises:
+        LoopNotFound: the journal holds no such loop.
+        UserError: it is no agent's loop, but a flow.
+        JournalCorrupt, JournalTooNew: it cannot be read.
+    """
+    events = await journal.read(loop_id)
+    return events, state_of(events, loop_id)
+
+
+def state_of(events: Sequence[Event], loop_id: str) -> State:
+    """The state that the events of an agent's loop lead to, as they were read; see `load`."""
+    if is_flow(_there(events, loop_id)):
+        raise UserError(
+            f"loop {loop_id!r} is a flow, and no agent's: ask that of the loops under it; "
+            "the flow itself goes on by `flow.run(..., loop_id=...)`",
+            loop_id=loop_id,
+        )
+    return fold(events, f"loop {loop_id}")
+
+
+async def load_any(journal: Journal, loop_id: str) -> tuple[list[Event], AnyState]:
+    """The events of an agent's loop or of a flow, and the state they lead to.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
         JournalCorrupt, JournalTooNew: it cannot be read.
     """
     events = await journal.read(loop_id)
+    return events, fold_any(_there(events, loop_id), f"loop {loop_id}")
+
+
+def _there(events: Sequence[Event], loop_id: str) -> Sequence[Event]:
     if not events:
         raise LoopNotFound(f"there is no loop {loop_id!r} in the journal", loop_id=loop_id)
-    return events, fold(events, f"loop {loop_id}")
+    return events
 
 
 async def until_done(journal: Journal, loop_id: str) -> State:
@@ -52,12 +83,18 @@ async def until_done(journal: Journal, loop_id: str) -> State:
 
 
 async def send_signal(
-    journal: Journal, loop_id: str, signal: Signal | SignalType | str, clock: Clock = SYSTEM_CLOCK
+    journal: Journal,
+    loop_id: str,
+    signal: Signal | SignalType | str,
+    clock: Clock = SYSTEM_CLOCK,
+    offer: Offer | None = None,
 ) -> Stage:
     """Say something to a loop, wherever it is driven: its driver finds it in the journal.
 
     Gives the stage that the loop is in then. A signal whose id was taken before is not taken again, and that
-    is no error. A retry opens a failed loop again; `resume` then goes on with it.
+    is no error. A retry opens a failed loop again; `resume` then goes on with it. A pause, a resume and what
+    is said about calls that wait reach the loops under it (`family`): by `offer`, where their drivers do not
+    look into the journal by themselves.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
@@ -66,7 +103,14 @@ async def send_signal(
     """
     signal = as_signal(signal)
     taken, state = await _offered(journal, loop_id, signal, clock)
+    if state.children and await pass_on(journal, state, signal, taken, offer or offering(journal, clock)):
+        taken = True
     return stage_if_taken(state, None if taken else signal)
+
+
+def offering(journal: Journal, clock: Clock) -> Offer:
+    """Says something to loops in their journal: whoever drives one finds it there."""
+    return lambda loop_id, signal: offer_signal(journal, loop_id, signal, clock)
 
 
 async def offer_signal(journal: Journal, loop_id: str, signal: Signal, clock: Clock = SYSTEM_CLOCK) -> bool:
@@ -79,10 +123,10 @@ async def offer_signal(journal: Journal, loop_id: str, signal: Signal, clock: Cl
     return taken
 
 
-async def _offered(journal: Journal, loop_id: str, signal: Signal, clock: Clock) -> tuple[bool, State]:
+async def _offered(journal: Journal, loop_id: str, signal: Signal, clock: Clock) -> tuple[bool, AnyState]:
     """Append a signal if it fits; whether it did, and the state then."""
     while True:
-        events, state = await load(journal, loop_id)
+        events, state = await load_any(journal, loop_id)
         event = signal_event(signal, clock.now())
         if not take(state, event):
             return False, state
@@ -96,11 +140,22 @@ async def _offered(journal: Journal, loop_id: str, signal: Signal, clock: Clock)
 async def pending_approvals(journal: Journal, loop_id: str) -> tuple[ToolCall, ...]:
     """The tool calls of a loop that wait for somebody to approve or reject them, as they would run.
 
+    Those of loops under it are among them; `calls_waiting` says whose each is.
+
     Raises:
         LoopNotFound: the journal holds no such loop.
     """
-    _, state = await load(journal, loop_id)
-    return tuple([call_to_run(state, index) for index in state.awaiting])
+    return tuple([one.call for one in await calls_waiting(journal, loop_id) if one.wants == "approval"])
+
+
+async def calls_waiting(journal: Journal, loop_id: str) -> tuple[WaitingCall, ...]:
+    """The tool calls of a loop, and of the loops under it, that wait for an approval or for their results.
+
+    Raises:
+        LoopNotFound: the journal holds no such loop.
+    """
+    _, state = await load_any(journal, loop_id)
+    return await waiting_calls(journal, state)
 
 
 async def snapshot_at(journal: Journal, loop_id: str, turn: int | None = None) -> RunSnapshot:
@@ -145,6 +200,11 @@ async def fork(
     events, state = await load(journal, loop_id)
     prefix, reached = _prefix(events, turn)
     if prefix is None:
+        if turn == state.turn:
+            raise UserError(
+                f"turn {turn} of loop {loop_id!r} is not over, and it cannot be forked after it yet: "
+                f"fork it after turn {turn - 1}, or go on with it first"
+            )
         raise UserError(f"loop {loop_id!r} has {state.turn} turns: it cannot be forked after turn {turn}")
     if prompt is None and reached.history[-1].role is Role.ASSISTANT:
         raise UserError(f"turn {turn} is the last of loop {loop_id!r}: give a prompt to go on from there")
@@ -157,7 +217,13 @@ async def fork(
 
 
 def _prefix(events: list[Event], turn: int) -> tuple[list[Event] | None, State]:
-    """The events up to the point where turn `turn` is complete (0: none of its own), and the state there."""
+    """The events up to the point where turn `turn` is complete (0: none of its own), and the state there.
+
+    Raises:
+        UserError: it is no number of a turn.
+    """
+    if type(turn) is not int:
+        raise UserError(f"turn= takes the number of a turn, not {turn!r}")
     state = start(events[0])  # pyright: ignore[reportArgumentType]
     turn = turn or turns_before(state)
     for length, event in enumerate([*events[1:], None], start=1):

@@ -13,6 +13,7 @@ from flyball.core.usage import RunUsage
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.result import OutputT, RunResult
+from flyball.orchestrate.state import Reflections
 from flyball.validate.reflection import CORRECTION, Reflection, ReflectionCheck
 
 
@@ -34,9 +35,10 @@ class ReflectResult(Struct, Generic[OutputT], frozen=True, eq=False):
     def of(cls, result: RunResult[OutputT]) -> ReflectResult[OutputT]:
         """What came of a run of an agent that has a reflection, wherever it was driven."""
         state = result.state
-        objection = state.objection
-        iterations = state.reflections + 1
-        return ReflectResult(result.output, iterations, result.usage, not objection, objection, result)
+        made = state.reflections or Reflections()
+        return ReflectResult(
+            result.output, made.times + 1, result.usage, not made.objection, made.objection, result
+        )
 
 
 async def reflect(

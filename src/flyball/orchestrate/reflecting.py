@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from flyball.core.context import RunContext
 from flyball.core.encodable import as_text, clean_text
+from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.settled import reflected_before
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
 from flyball.validate.reflection import Reflection
@@ -37,13 +39,13 @@ async def reflection_on(
     """
     for reflection in reflections:
         try:
-            feedback = clean_text(await reflection.feedback(context, value))
+            feedback = clean_text(await answer_of(reflection.feedback, context, value))
         except ModelRetry:
             raise
         except Exception as error:
             raise as_rule(error, f"the reflection {reflection.name!r} failed") from error
         if feedback:
-            last = state.reflections >= reflection.max_reflections or bool(state.stopping)
+            last = reflected_before(state) >= reflection.max_reflections or bool(state.stopping)
             correction = "" if last else reflection.correction(as_text(written), feedback)
             return Reflected(feedback, correction, last)
     return None

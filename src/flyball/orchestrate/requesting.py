@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from flyball.core.context import RunContext
 from flyball.core.correlation import Correlation
-from flyball.core.errors import InvalidRequest, RuleFailed
+from flyball.core.errors import InvalidRequest, RuleFailed, ValidationFailure
 from flyball.core.ids import new_id
 from flyball.core.messages import Part
-from flyball.core.settings import STRUCTURED
+from flyball.core.settings import STRUCTURED, ModelSettings
 from flyball.core.spec import LoopSpec, OutputMode, OutputSpec
 from flyball.inference.engine import Engine
 from flyball.inference.profile import profile_for
@@ -27,23 +27,30 @@ from flyball.orchestrate.output_types import ToolOutput
 from flyball.orchestrate.schema_output import SchemaOutput
 from flyball.tool.errors import ModelRetry
 
-SERVED = (Mode.CHAT, Mode.STRUCTURED)
-"""The modes that run as a loop of one agent."""
-
 
 class Run(Struct, frozen=True):
     """A run that a request asks for.
 
     `changes` make the agent that runs it from the one behind the door; `options` are those of `Agent.run`.
+    `settings` are those of calls whose answers follow no schema.
     """
 
     changes: Mapping[str, Any]
+    settings: ModelSettings
     prompt: tuple[Part, ...] | None
     options: Mapping[str, Any]
 
 
 def identified(request: SystemRequest) -> SystemRequest:
-    """The request with the ids that it lacks."""
+    """The request with the ids that it lacks.
+
+    Raises:
+        InvalidRequest: it is none.
+    """
+    if not isinstance(request, SystemRequest):  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's
+        raise InvalidRequest(
+            f"a system is asked by a SystemRequest, not by {request!r:.100}", field="request"
+        )
     if request.request_id and request.trace_id:
         return request
     return replace(request, request_id=request.request_id or new_id(), trace_id=request.trace_id or new_id())
@@ -57,18 +64,18 @@ def run_for(request: SystemRequest, loop_id: str, config: AgentConfig, engine: E
         SchemaRequired: the mode needs a schema and there is none.
         SchemaMalformed: the schema is no JSON Schema.
     """
-    if request.mode not in SERVED:
-        served = ", ".join(SERVED)
+    if request.mode not in tuple(Mode):
         raise InvalidRequest(
-            f"the mode {request.mode!s} is not one that this system serves: it serves {served}",
+            f"the mode {request.mode!s} is not one that this system serves: it serves {', '.join(Mode)}",
             field="mode",
-            served=list(SERVED),
+            served=list(Mode),
         )
     request = request.check()
     talk = conversation(request.messages)
     changes: dict[str, Any] = {"model": engine, **_limits(request, config), **_tools(request, config)}
     settings = request.hints.settings().over(config.settings)
-    changes["settings"] = settings.over(STRUCTURED) if request.mode is Mode.STRUCTURED else settings
+    structured = request.mode in (Mode.STRUCTURED, Mode.REDUNDANT)
+    changes["settings"] = settings.over(STRUCTURED) if structured else settings
     if talk.instructions:
         changes["instructions"] = (*config.instructions, *talk.instructions)
     if request.output is not None:
@@ -82,7 +89,7 @@ def run_for(request: SystemRequest, loop_id: str, config: AgentConfig, engine: E
     }
     if request.metadata is not None:
         options["metadata"] = request.metadata
-    return Run(changes, talk.prompt, options)
+    return Run(changes, settings, talk.prompt, options)
 
 
 def _limits(request: SystemRequest, config: AgentConfig) -> dict[str, Any]:
@@ -126,13 +133,18 @@ def _output(contract: OutputContract, config: AgentConfig, engine: Engine) -> di
 
 def _final(validator: Validator) -> Validator:
     """A validator whose word is the last: what it would have put right by the model ends the run."""
+    name = getattr(validator, "__name__", type(validator).__name__)
 
     async def look(context: RunContext[Any], output: Any) -> Any:
         try:
             seen = validator(context, output)
             return await seen if isawaitable(seen) else seen
         except ModelRetry as retry:
-            raise RuleFailed(retry.message, rules=[retry.message]) from retry
+            rules = [{"name": name, "reason": retry.message}]
+            raise RuleFailed(retry.message, retryable=False, rules=rules) from retry
+        except ValidationFailure as failure:
+            failure.retryable = False
+            raise
 
     return look
 

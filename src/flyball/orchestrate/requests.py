@@ -11,10 +11,14 @@ from flyball.core.settings import ModelSettings
 from flyball.core.spec import LoopSpec, OutputMode
 from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.inference.request import OutputObject, Request
+from flyball.orchestrate.compact_request import compact_request
 from flyball.orchestrate.repair_request import repair_request
 from flyball.orchestrate.state import State
 
-_OTHERS: dict[str, Callable[[State, Infer], Request]] = {"repair": repair_request}
+_OTHERS: dict[str, Callable[[State, Infer], Request]] = {
+    "repair": repair_request,
+    "compact": compact_request,
+}
 """The requests of model calls that are made for something else than a turn."""
 
 
@@ -62,7 +66,7 @@ def request_of(state: State, effect: Infer, parts: RequestParts) -> Request:
         told = {definition.name: definition for definition in state.definitions}
         tools = tuple([told.get(definition.name, definition) for definition in tools])
     return Request(
-        tuple(state.history if state.sent is None else state.sent),
+        tuple(state.history if state.sent is None else state.sent.messages),
         tools,
         parts.settings,
         choice,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from flyball.constraint.validators import failure_of
 from flyball.core.encodable import to_json
 from flyball.core.errors import (
     FlyballError,
@@ -25,7 +26,7 @@ from flyball.inference.request import Result
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse, ValidationResult
 from flyball.orchestrate.projections import tool_calls_made
 from flyball.orchestrate.result import AnyResult
-from flyball.orchestrate.schema_output import Look, SchemaOutput, SchemaReader, failure_of
+from flyball.orchestrate.schema_output import Look, SchemaOutput, SchemaReader
 
 
 class Asked(Struct, frozen=True):
@@ -47,7 +48,7 @@ class Asked(Struct, frozen=True):
 
 
 def response_to(asked: Asked, result: AnyResult, events: Sequence[Event]) -> SystemResponse:
-    """The response to a request whose run is over, well or not."""
+    """The response to a request whose run is over, well or not, or waits for results from outside."""
     state, request = result.state, asked.request
     said = _last_said(events)
     response = SystemResponse(
@@ -62,9 +63,10 @@ def response_to(asked: Asked, result: AnyResult, events: Sequence[Event]) -> Sys
         model=(said.model if said is not None else None) or state.spec.model,
         finish_reason=_finish_reason(events),
     )
-    if state.error is None:
+    error = result.error
+    if error is None:
         return replace(response, structured_output=_structured(result, state.spec.output))
-    return _failed(response, asked, state.error, state.spec.output, events)
+    return _failed(response, asked, state.error or error.record(), state.spec.output, events)
 
 
 def refusal_of(request: SystemRequest, error: Exception, loop_id: str = "") -> SystemResponse:
@@ -73,10 +75,11 @@ def refusal_of(request: SystemRequest, error: Exception, loop_id: str = "") -> S
         cause = error
         error = OrchestrationFailure(f"the system failed unexpectedly: {type(cause).__name__}: {cause}")
         error.__cause__ = cause
+    ids = request if isinstance(request, SystemRequest) else SystemRequest(messages=())  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's
     return SystemResponse(
-        request_id=request.request_id,
-        session_id=request.session_id,
-        trace_id=request.trace_id,
+        request_id=ids.request_id,
+        session_id=ids.session_id,
+        trace_id=ids.trace_id,
         error=error.record(),
         loop_id=loop_id if isinstance(error, JournalFailure) else "",
     )

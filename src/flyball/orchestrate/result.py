@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic
 
 from msgspec import Struct
 from typing_extensions import TypeVar
 
+from flyball.core.apart import apart, messages_apart
 from flyball.core.errors import Deferred, FlyballError
 from flyball.core.events import Event, Outcome
 from flyball.core.messages import Message
 from flyball.core.snapshot import RunSnapshot
 from flyball.core.usage import RunUsage
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.snapshot import snapshot_of
+from flyball.orchestrate.spending import spent
 from flyball.orchestrate.state import State
-from flyball.orchestrate.turn import waits_for_results
 from flyball.orchestrate.waiting import deferred_error, messages_so_far
 
 if TYPE_CHECKING:
     from flyball.observe.cost import CostTracker
     from flyball.observe.run_cost import RunCost
+    from flyball.observe.trace import RunTrace
 
 OutputT = TypeVar("OutputT", default=str)
 
@@ -39,6 +43,8 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
     """What came of the editor's loop, where an architect had one. Its `error` is here, and is not raised."""
     tracker: CostTracker | None = None
     """Who prices it: the agent's."""
+    trace: RunTrace | None = None
+    """The run step by step, if its agent has `Tracing`; None of one that is not over, too."""
 
     def __repr__(self) -> str:
         return f"RunResult(output={self.output!r}, loop_id={self.loop_id!r}, outcome={self.outcome!r})"
@@ -57,7 +63,7 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
         Of a run that waits for results from outside: with these calls open, for `deferred_results=`.
         """
         state = self.state
-        return messages_so_far(state) if state.deferred else tuple(state.history)
+        return messages_apart(messages_so_far(state) if state.deferred else state.history)
 
     @property
     def usage(self) -> RunUsage:
@@ -69,14 +75,14 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
         """What its model calls cost, by its agent's CostTracker; None if that has none.
 
         It follows from the journal alone, like the usage: the same after a resume, a replay, or elsewhere.
-        Loops under this one, and its editor's, have their own.
+        Loops under this one that are over are in it, by this agent's prices. Its editor's has its own.
         """
-        return None if self.tracker is None else self.tracker.cost_of(self.state.spent)
+        return None if self.tracker is None else self.tracker.cost_of(spent(self.state))
 
     @property
     def tool_state(self) -> dict[str, Any] | None:
         """The states that stateful tools were left in, ready to be passed to another run as `tool_state=`."""
-        return self.state.tool_state
+        return apart(self.state.tool_state)
 
     @property
     def outcome(self) -> Outcome:
@@ -104,9 +110,25 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
         return await self.journal.read(self.loop_id)
 
 
-def deferred(state: State, journal: Journal, tracker: CostTracker | None = None) -> Deferred:
-    """What who waits for a loop is told when nothing but results from outside can go on with it."""
-    error = deferred_error(state)
+def failure(
+    state: State, journal: Journal, tracker: CostTracker | None = None, trace: RunTrace | None = None
+) -> FlyballError | None:
+    """What a loop that is over failed with, and what it had reached as `partial`; None if it did not fail."""
+    if state.error is None:
+        return None
+    error = state.error.exception()
+    error.partial = RunResult(None, state, journal, None, tracker, trace)
+    return error
+
+
+def deferred(
+    state: State, journal: Journal, tracker: CostTracker | None = None, below: Iterable[Deferred] = ()
+) -> Deferred:
+    """What who waits for a loop is told when nothing but results from outside can go on with it.
+
+    `below` is what loops under it have said that cannot go on either.
+    """
+    error = deferred_error(state, below)
     error.partial = RunResult(None, state, journal, tracker=tracker)
     return error
 

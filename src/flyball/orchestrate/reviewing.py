@@ -9,9 +9,10 @@ from flyball.core.encodable import clean_text
 from flyball.core.errors import FlyballError, InvalidMessage
 from flyball.core.events import AnswerReviewed
 from flyball.core.messages import Message, Role
+from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
-from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.facts import context_of
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.intercepting import decision, told
 from flyball.orchestrate.soundness import sound
@@ -23,7 +24,7 @@ async def review(
     state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
 ) -> AnswerReviewed:
     """Show the answer to whoever wants to see it."""
-    context = RunContext(deps, run_facts(state, now()), home)
+    context = context_of(state, bindings, deps, now(), home)
     answer = message = state.reviewing
     assert message is not None, "a review is of an answer"
     notes: list[str] = []
@@ -37,6 +38,7 @@ async def review(
                 )
             if decided.action is MessageAction.MODIFY:
                 message = _sound(interceptor, decided.messages, state)
+            if decided.action is MessageAction.MODIFY or decided.reason:
                 notes.append(told(interceptor, decided))
         stop = await _stop(bindings, context, message)
     except FlyballError as error:
@@ -48,7 +50,7 @@ async def review(
 async def _stop(bindings: Bindings, context: RunContext[Any], message: Message) -> str:
     for condition in bindings.stages.conditions:
         try:
-            reason = await condition.reason(context, message)
+            reason = await answer_of(condition.reason, context, message)
         except Exception as error:
             raise as_rule(error, f"the run condition {condition.name!r} failed") from error
         if reason is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from msgspec import UNSET, Struct
 
-from flyball.core.errors import AgentRunClosed
+from flyball.core.apart import messages_apart
+from flyball.core.errors import AgentRunClosed, SignalRefused, UserError
 from flyball.core.events import Outcome, Stage
 from flyball.core.messages import Message, ToolResult
 from flyball.core.signals import Signal, SignalType
@@ -16,20 +17,21 @@ from flyball.core.snapshot import RunSnapshot
 from flyball.core.usage import RunUsage
 from flyball.inference.stream import StreamEvent
 from flyball.inference.text import text_so_far
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.driver import UNREAD, Drive
+from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.partial_output import PartialOutput, partial_outputs, same
-from flyball.orchestrate.result import OutputT, RunResult, deferred
+from flyball.orchestrate.result import OutputT, RunResult, deferred, failure
 from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State
 from flyball.orchestrate.streaming import is_running
-from flyball.orchestrate.turn import waits_for_results
 
 if TYPE_CHECKING:
     from flyball.observe.cost import CostTracker
+    from flyball.observe.trace import RunTrace
 
 
 class Step(Struct, frozen=True):
@@ -86,10 +88,23 @@ class Loop(Protocol):
 class _Run(Generic[OutputT]):
     """What the two kinds share: the loop, its result, and signals to it."""
 
-    __slots__ = ("_loop",)
+    __slots__ = ("_left", "_loop")
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
+        self._left = False
+
+    def leave(self) -> None:
+        """The block of the run is left: nothing more is done from here. The loop stays as it is recorded."""
+        self._left = True
+
+    def _check_open(self) -> None:
+        if self._left and not self._loop.done:
+            raise AgentRunClosed(
+                "the block of the run was left before its end: "
+                f"go on with agent.resume({self.loop_id!r}, journal)",
+                loop_id=self.loop_id,
+            )
 
     @property
     def loop_id(self) -> str:
@@ -104,7 +119,7 @@ class _Run(Generic[OutputT]):
     @property
     def messages(self) -> tuple[Message, ...]:
         """The history so far."""
-        return tuple(self._loop.state.history)
+        return messages_apart(self._loop.state.history)
 
     @property
     def usage(self) -> RunUsage:
@@ -160,7 +175,11 @@ class AgentRun(_Run[OutputT]):
     A driver that runs it elsewhere does not wait: its steps are given out as they were recorded.
     """
 
-    __slots__ = ()
+    __slots__ = ("_stepping",)
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__(loop)
+        self._stepping = False
 
     def __aiter__(self) -> AsyncIterator[Step]:
         return self._steps()
@@ -169,8 +188,35 @@ class AgentRun(_Run[OutputT]):
         """One turn: a model call and the handling of its tool calls. None when the run is over.
 
         What comes before the first turn (prompt functions) belongs to its step.
+
+        Raises:
+            UserError: another task takes a step just now.
+            AgentRunClosed: the block was left before the run's end.
+            FlyballError: the run's own failure, in the place of None; the step that it failed in comes first.
         """
-        return await self._loop.step()
+        if self._stepping:
+            raise UserError("steps are taken one after the other, and another task is taking one of this run")
+        self._check_open()
+        self._stepping = True
+        try:
+            step = await self._loop.step()
+        finally:
+            self._stepping = False
+        if step is None and self._loop.state.error is not None:
+            self._loop.result()  # raises
+        return step
+
+    async def close(self, reason: str = "the run was closed") -> None:
+        """End a run before its end: it is cancelled, and what its end owes (deliveries, children) is done.
+
+        One that is over stays as it is. Without it, a run that is left can be resumed.
+        """
+        if self.done:
+            return
+        with suppress(SignalRefused):  # elsewhere, it may have come to its end by itself
+            await self.cancel(reason)
+        while await self._loop.step() is not None:
+            pass
 
     async def _steps(self) -> AsyncIterator[Step]:
         while (step := await self.next()) is not None:
@@ -197,6 +243,8 @@ class StreamedRun(_Run[OutputT]):
     that is open from its beginning. (Driven here, the model call that was under way is made again.) Driven
     elsewhere, pieces that were lost on the way are made up for from the recorded answer, and a model call
     that was made again and says something else than was read is told by a `Restart`.
+
+    Reading a run that fails, whichever way, gives what came of it, and then raises the run's failure.
     """
 
     __slots__ = ("_reading",)
@@ -206,7 +254,12 @@ class StreamedRun(_Run[OutputT]):
         self._reading: AsyncGenerator[Any] | None = None
 
     def events(self) -> AsyncIterator[StreamEvent]:
-        """All pieces of all the model's answers, in order."""
+        """All pieces of all the model's answers, in order.
+
+        Raises:
+            FlyballError: the run's own failure, at its end.
+        """
+        self._check_open()
         self._reading = pieces = self._loop.events(self._reading)
         return pieces
 
@@ -218,7 +271,9 @@ class StreamedRun(_Run[OutputT]):
         Raises:
             StreamRestarted: a model call was made again and has other text than was given out. With
                 `delta=False` there is nothing to take back: the next text is the right one.
+            FlyballError: the run's own failure, at its end.
         """
+        self._check_open()
         before = self._reading
         pieces = self._loop.text(before) if delta else text_so_far(self._loop.events(before))
         if debounce_by is not None:
@@ -239,6 +294,11 @@ class StreamedRun(_Run[OutputT]):
         Raises:
             FlyballError: the run's own failure, at its end.
         """
+        self._check_open()
+        if debounce_by is not None:
+            from flyball.inference.debouncing import sensible_window
+
+            sensible_window(debounce_by)
         self._reading = outputs = self._outputs(self._loop.events(self._reading), debounce_by)
         return outputs
 
@@ -264,6 +324,7 @@ class StreamedRun(_Run[OutputT]):
 
     async def close(self) -> None:
         """End the reading, and, driven here, the model call under way. The journal stays as it is."""
+        self.leave()
         if self._reading is not None and not is_running(self._reading):
             await self._reading.aclose()
 
@@ -272,13 +333,19 @@ class StreamedRun(_Run[OutputT]):
         return (await self.get_result()).output
 
     async def get_result(self) -> RunResult[OutputT]:
-        """Read to the end, and give the result.
+        """Read to the end, and give the result. What is being read is read on: no model call is made again.
 
         Raises:
+            AgentRunClosed: the block was left before the run's end.
             FlyballError: the run's own failure.
         """
-        async for _ in self.events():
-            pass
+        self._check_open()
+        if self._reading is not None and not is_running(self._reading):
+            async for _ in self._reading:
+                pass
+        if not self.done:
+            async for _ in self.events():
+                pass
         return self.result
 
 
@@ -288,15 +355,18 @@ def result_of(drive: Drive) -> RunResult[Any]:
     Raises:
         FlyballError: the loop failed or was cancelled; the error carries what was reached as `partial`.
     """
-    state = drive.state
+    state, bindings = drive.state, drive.bindings
     if state.error is None:
-        output = drive.output if drive.output is not UNREAD else drive.read_output()
-        return RunResult(output, state, drive.journal, tracker=drive.bindings.tracker)
-    return result_from(state, drive.bindings.output, drive.journal, drive.bindings.tracker)
+        return RunResult(drive.read_output(), state, drive.journal, None, bindings.tracker, drive.trace)
+    return result_from(state, bindings.output, drive.journal, bindings.tracker, drive.trace)
 
 
 def result_from(
-    state: State, reader: Reader, journal: Journal, tracker: CostTracker | None = None
+    state: State,
+    reader: Reader,
+    journal: Journal,
+    tracker: CostTracker | None = None,
+    trace: RunTrace | None = None,
 ) -> RunResult[Any]:
     """The result of a loop that is over, from its state alone; `tracker` says what it cost.
 
@@ -305,11 +375,9 @@ def result_from(
         FlyballError: the loop failed or was cancelled; the error carries what was reached as `partial`.
     """
     if state.error is None and state.outcome is Outcome.SUCCESS:
-        return RunResult(reader.of(state), state, journal, tracker=tracker)
+        return RunResult(reader.of(state), state, journal, None, tracker, trace)
     if waits_for_results(state):
         raise deferred(state, journal, tracker)
-    if state.error is None:
-        raise AgentRunClosed(f"loop {state.loop_id!r} is not over", loop_id=state.loop_id)
-    failure = state.error.exception()
-    failure.partial = RunResult(None, state, journal, tracker=tracker)
-    raise failure
+    raise failure(state, journal, tracker, trace) or AgentRunClosed(
+        f"loop {state.loop_id!r} is not over", loop_id=state.loop_id
+    )

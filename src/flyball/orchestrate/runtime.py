@@ -90,7 +90,7 @@ class Runtime(Driver, Protocol):
         *,
         by: str = "",
     ) -> Stage:
-        """Say something to a loop; recorded when this returns, with the stage that it is in then.
+        """Say something to a loop; recorded when this returns, with the stage in which it was taken.
 
         Raises:
             LoopNotFound: there is no such loop.

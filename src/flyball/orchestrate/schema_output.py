@@ -8,19 +8,13 @@ itself is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
 from flyball.constraint.validation import Violation, validator_of
+from flyball.constraint.validators import failure_of, not_json
 from flyball.core.encodable import to_json
-from flyball.core.errors import (
-    ConstraintFailure,
-    EnumUnrecognized,
-    JSONInvalid,
-    SchemaInvalid,
-)
 from flyball.core.spec import OutputSpec
 from flyball.orchestrate.mending import JSON_MENDED, decoded, mended_enums, mended_json
 from flyball.orchestrate.state import State
@@ -100,6 +94,10 @@ class SchemaReader:
         """An output as JSON."""
         return to_json(value)
 
+    def restored(self, written: Any, tool: str | None = None) -> Any | UnsetType:
+        """The output that was written so: JSON that follows the schema."""
+        return UNSET if self._violations(written) else written
+
     def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
         """The value as far as the beginning of an answer tells it, if it follows the schema so far."""
         from pydantic_core import from_json
@@ -128,7 +126,7 @@ class SchemaReader:
         except ValueError as error:
             mended = mended_json(raw) if self.output.repair else None
             if mended is None:
-                return Look(faults=(Violation("", "json", f"it is no JSON ({error}): {_capped(raw, 100)}"),))
+                return Look(faults=(not_json(raw, error),))
             value, repairs = decoded(mended), (JSON_MENDED,)
         if self._outer is not None:
             if not _has(value, self._outer):
@@ -143,24 +141,5 @@ class SchemaReader:
         return Look(value, repairs, tuple(faults))
 
 
-def failure_of(faults: Sequence[Violation]) -> ConstraintFailure:
-    """Faults as the error of the taxonomy: the first one's path and violation, and all of them."""
-    first = faults[0]
-    kinds = {fault.keyword for fault in faults}
-    failure = JSONInvalid if kinds == {"json"} else EnumUnrecognized if kinds == {"enum"} else SchemaInvalid
-    told = "; ".join([str(fault) for fault in faults[:3]])
-    more = f" (and {len(faults) - 3} more)" if len(faults) > 3 else ""
-    return failure(
-        f"the answer does not follow its schema: {told}{more}",
-        path=first.path,
-        violation=first.message,
-        violations=[str(fault) for fault in faults],
-    )
-
-
 def _has(value: Any, key: str) -> bool:
     return isinstance(value, dict) and key in value
-
-
-def _capped(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,8 +1,6 @@
 """What a turn sends, where that is not the history itself. Part of the machine, and as pure.
 
-Interceptors change what is sent, and not what was said. They begin from the history each time and come to
-much the same; so what is recorded is only in what they differ from what was sent last, with what has been
-said since. That is the base of a turn's edits.
+Processors and interceptors change what is sent, and not what was said.
 """
 
 from __future__ import annotations
@@ -11,20 +9,22 @@ from collections.abc import Sequence
 
 from flyball.core.edits import Edit, edited
 from flyball.core.messages import Message
+from flyball.orchestrate.compacted import remembered
 from flyball.orchestrate.state import State
+from flyball.orchestrate.version import brought_up, version_of
+
+
+def outgoing(state: State) -> list[Message]:
+    """The messages of a turn's request."""
+    return state.history if state.sent is None else state.sent.messages
 
 
 def base(state: State) -> Sequence[Message]:
-    """What a turn's edits are against: what was sent last with what came since, or the history."""
-    if state.sent is None:
-        return state.history
-    return [*state.sent, *state.history[state.seen :]]
+    """What a turn's edits are against: what was sent last with what came since, or what is remembered."""
+    return remembered(state) if state.sent is None else brought_up(state.sent, state.history)
 
 
 def send(state: State, edits: Sequence[Edit]) -> None:
     """Take a turn's edits: `state.sent` is what goes out, or None if that is the history."""
-    history = state.history
-    if not edits and state.sent is None:
-        return
-    sent = edited(base(state), edits)
-    state.sent, state.seen = (None, 0) if sent == history else (sent, len(history))
+    if edits or state.sent is not None or state.compaction is not None:
+        state.sent = version_of(state.history, edited(base(state), edits))

@@ -13,22 +13,31 @@ from typing import Any
 from msgspec import UNSET
 
 from flyball.core.context import RunContext
-from flyball.core.encodable import NotEncodable
-from flyball.core.errors import ConstraintFailure, FlyballError, UserError
+from flyball.core.encodable import NotEncodable, clean_text
+from flyball.core.errors import (
+    ConstraintFailure,
+    FlyballError,
+    SystemError,  # noqa: A004 - pagantic's name for it
+    UserError,
+    ValidationFailure,
+)
 from flyball.core.events import TurnSettled
-from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.candidates import candidates, tool_of
 from flyball.orchestrate.children import Home
-from flyball.orchestrate.facts import run_facts
+from flyball.orchestrate.facts import context_of
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.reflecting import Reflected, reflection_on
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
+from flyball.tool.feedback import capped
 
 BY_MODEL = "model"
 """The repair that a model made."""
+MAX_FEEDBACK = 100_000
+"""How many characters of a validator's words the model is sent at most."""
 
 
 def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
@@ -36,10 +45,12 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
     feedback: list[str] = []
     unread: int | None = None
     outputs = state.outputs
-    if len(outputs) == 1 and state.answer is None and state.mended is None:  # the usual case: one call has it
-        found: list[tuple[int | None, str]] = [(outputs[0], state.calls[outputs[0]].args_json)]
-    else:
-        found = candidates(state)
+    if len(outputs) > 1 or state.answer is not None or state.mended is not None:
+        found: list[tuple[int | None, str]] = candidates(state)
+    elif outputs:  # the usual case: one call has it,
+        found = [(outputs[0], state.calls[outputs[0]].args_json)]
+    else:  # or the text
+        found = [(None, state.history[-1].text)]
     for index, raw in found:
         try:
             value, repairs = reader.read(raw, None if index is None else state.calls[index].name)
@@ -49,7 +60,7 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
                 repairs = (BY_MODEL, *repairs)
         except ModelRetry as retry:
             unread = _unread(state, len(feedback)) if unread is None else unread
-            feedback.append(str(retry))
+            feedback.append(told(retry))
         except ConstraintFailure as failure:
             return _cannot_settle(state, failure, now, _unread(state, len(feedback))), None
         except Exception as error:
@@ -64,8 +75,9 @@ async def settle_validated(
     state: State, bindings: Bindings, deps: Any, now: Any, home: Home | None = None
 ) -> tuple[TurnSettled, Any]:
     """Parse the answer and have the user's functions look at it: they put it right, change it, refuse it."""
-    context = RunContext(deps, run_facts(state, now()), home)
+    context = context_of(state, bindings, deps, now(), home)
     feedback: list[str] = []
+    refused: SystemError | None = None
     unread: int | None = None
     for number, (index, raw) in enumerate(candidates(state)):
         try:
@@ -85,8 +97,17 @@ async def settle_validated(
             if reflections := bindings.stages.reflections:
                 reflected = await reflection_on(value, after, state, reflections, context)
                 after = bindings.output.written(value)
+            # A validator may also have changed the value in place, so its content is compared.
+            as_said = after == before and _read_again(state, bindings.output, index, raw) == value
+            if not as_said:
+                value = _lasting(bindings.output, value, after, tool_of(state, index))
         except ModelRetry as retry:
-            feedback.append(str(retry))
+            feedback.append(told(retry))
+        except ValidationFailure as failure:
+            if not failure.retryable:
+                return _cannot_settle(state, failure, now), None
+            refused = failure.record()
+            feedback.append(told(failure))
         except NotEncodable as error:
             failure = UserError(f"an output that is validated must be encodable: {error}")
             return _cannot_settle(state, failure, now), None
@@ -95,8 +116,7 @@ async def settle_validated(
         else:
             if reflected is not None and not reflected.last:
                 return _sent_back(state, reflected, repairs, now), None
-            # A validator may also have changed the value in place, so its content is compared.
-            output = UNSET if after == before else after
+            output = UNSET if as_said else after
             against = "" if reflected is None else reflected.feedback
             event = TurnSettled(
                 now(),
@@ -108,7 +128,9 @@ async def settle_validated(
                 reflected=against,
             )
             return event, value
-    event = TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback), unread=unread)
+    event = TurnSettled(
+        now(), state.turn, accepted=False, feedback=tuple(feedback), error=refused, unread=unread
+    )
     return event, None
 
 
@@ -158,15 +180,18 @@ async def _repaired(  # noqa: PLR0917 - all that a repair is told
 
     Raises:
         ModelRetry | ConstraintFailure: none of them can.
+        RuleFailed: one of them broke.
     """
     functions = bindings.stages.output_repairs if state.spec.output.repair and not _is_cut(state) else ()
     for function in functions:
         try:
-            given = await awaited(function.check(context, raw, failure))
+            given = await answer_of(function.check, context, raw, failure)
             if given is not None:
                 return bindings.output.taken(given, tool), (f"function {function.name}",)
         except (ModelRetry, ValueError, OSError, FlyballError):
             continue  # it cannot: whoever comes next may
+        except Exception as error:
+            raise as_rule(error, f"the output repair {function.name!r} failed") from error
     raise failure
 
 
@@ -176,17 +201,70 @@ async def _made_of_text(function: Any, context: RunContext[Any], text: str) -> A
         for one in inspect.signature(function).parameters.values()
         if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty
     ]
-    return await awaited(function(context, text) if len(wanted) > 1 else function(text))
+    try:
+        return await answer_of(function, *((context, text) if len(wanted) > 1 else (text,)))
+    except ModelRetry:
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", repr(function))
+        raise as_rule(error, f"the output function {name!r} failed") from error
 
 
 async def _validated(value: Any, bindings: Bindings, context: RunContext[Any]) -> Any:
     for validator in bindings.validators:
-        changed = await awaited(validator(context, value))
+        name = getattr(validator, "__name__", repr(validator))
+        try:
+            changed = await answer_of(validator, context, value)
+        except ModelRetry:
+            raise
+        except Exception as error:
+            raise as_rule(error, f"the output validator {name!r} failed") from error
         if changed is None and value is not None:
-            name = getattr(validator, "__name__", repr(validator))
             raise UserError(f"the output validator {name!r} returned None: it must return the output")
         value = changed
     return value
+
+
+def told(retry: ModelRetry | ValidationFailure) -> str:
+    """What the model is told that must try again: text that can be written, of a size that it can read."""
+    said = str(retry)
+    if isinstance(retry, ValidationFailure):  # which was written for people
+        said = f"{said[:1].upper()}{said[1:]}\nAnswer again with this put right."
+    return capped(clean_text(said), MAX_FEEDBACK)
+
+
+def _read_again(state: State, reader: Reader, index: int | None, raw: str) -> Any:
+    """The output as who reads the journal gets it, where no code of the user's is recorded."""
+    try:
+        return reader.read(raw, tool_of(state, index))[0]
+    except (ModelRetry, ConstraintFailure):
+        return UNSET
+
+
+def _lasting(reader: Reader, value: Any, written: Any, tool: str | None) -> Any:
+    """The output that a user's function gave, the same for who gets it now and who reads it from the journal.
+
+    Raises:
+        UserError: it is no such output, or another one when it is read again.
+    """
+    again = reader.restored(written, tool)
+    if again is UNSET:
+        raise UserError(
+            f"the output {value!r:.200} is not what the agent is to give: a validator must return an output "
+            "that is valid by the type, or the schema, that was asked for"
+        )
+    if type(again) is type(value):
+        if again == value:
+            return value
+        tells = type(value).__eq__ is not object.__eq__
+        if isinstance(value, str) or (not tells and reader.written(again) == written):
+            return again  # text with what UTF-8 cannot hold; or of a type that does not tell what is equal
+    raise UserError(
+        f"the output {value!r:.200} is another when it is read from the journal: {again!r:.200}. Give one "
+        "that its type writes and reads back the same: valid by the type, of the type that was asked for "
+        "(or that a TextOutput's function is annotated with), with no hidden or excluded fields, and with "
+        "something that tells the members of a union apart"
+    )
 
 
 def _unread(state: State, number: int) -> int | None:

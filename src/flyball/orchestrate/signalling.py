@@ -5,9 +5,10 @@ from __future__ import annotations
 from flyball.core.errors import SignalRefused
 from flyball.core.events import Reopened, SignalReceived, Stage
 from flyball.core.signals import Signal, SignalType
-from flyball.orchestrate.machine import accepts
-from flyball.orchestrate.state import State
-from flyball.orchestrate.turn import detachable
+from flyball.orchestrate.calls import detachable
+from flyball.orchestrate.flow_state import FlowState
+from flyball.orchestrate.machines import AnyState, accepts
+from flyball.orchestrate.machines import stage as stage_of
 
 
 def as_signal(
@@ -30,23 +31,25 @@ def signal_event(signal: Signal, at: float) -> SignalReceived | Reopened:
     return SignalReceived(at, signal)
 
 
-def fitting(state: State) -> tuple[SignalType, ...]:
+def fitting(state: AnyState) -> tuple[SignalType, ...]:
     """Which signals fit where a loop stands, to whatever call they are, if they say something."""
     return tuple([kind for kind in SignalType if accepts(state, signal_event(Signal(kind, text="…"), 0.0))])
 
 
-def stage_if_taken(state: State, signal: Signal | None = None) -> Stage:
+def stage_if_taken(state: AnyState, signal: Signal | None = None) -> Stage:
     """The stage that a loop is in. `signal` is one that did not fit: it must have been taken before.
 
     Raises:
         SignalRefused: it was not.
     """
-    from flyball.orchestrate.lifecycle import stage_of
-
     stage = stage_of(state)
     if signal is None or (signal.id and signal.id in state.signals):
         return stage
-    if signal.type is SignalType.DETACH and detachable(state, signal.call_id):
+    if (
+        signal.type is SignalType.DETACH
+        and not isinstance(state, FlowState)
+        and detachable(state, signal.call_id)
+    ):
         return stage  # all that run have been asked before, and asking again is the same
     fits = fitting(state)
     raise SignalRefused(
@@ -58,12 +61,13 @@ def stage_if_taken(state: State, signal: Signal | None = None) -> Stage:
     )
 
 
-def _why(state: State, signal: Signal, fits: tuple[SignalType, ...]) -> str:
+def _why(state: AnyState, signal: Signal, fits: tuple[SignalType, ...]) -> str:
     if signal.type not in fits:
         return f"what fits now is {', '.join(fits)}" if fits else "nothing fits any more"
     if signal.type is SignalType.FEEDBACK:
         return "it has no text, and says nothing"
     if signal.type is SignalType.DETACH:
         return f"no call {signal.call_id!r} runs"
+    assert not isinstance(state, FlowState), "a flow takes no signals about calls"
     waiting = ", ".join([state.calls[index].id for index in state.awaiting])
     return f"no call {signal.call_id!r} waits for that, but {waiting}"

@@ -12,7 +12,7 @@ from flyball.core.snapshot import RunSnapshot, answered, taken
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.state import State
 
-_UNANSWERED = frozenset({"prepare", "infer", "review"})
+_UNANSWERED = frozenset({"prepare", "compact", "infer", "review"})
 """Where a loop stands in a turn of which the history holds nothing yet."""
 
 

@@ -26,7 +26,7 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
         message.role is _ASSISTANT
         and (reason is None or type(reason) is FinishReason)
         and (model is None or (type(model) is str and model.isascii()))
-        and (usage is None or (type(usage) is Usage and type(_counts(usage)) is int))
+        and (usage is None or _is_counted(usage))
         and message.extra is None
         and message.name is None
     ):
@@ -66,18 +66,22 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
     return replace(message, role=_ASSISTANT, parts=tuple(made)), tuple(notes)
 
 
-def _counts(usage: Usage) -> object:
-    """All its numbers in one: an int only if all are of their types. Raises where they cannot be added."""
-    if usage.details is not None or type(usage.tokens_per_second) is not float:
-        return None
+def _is_counted(usage: Usage) -> bool:
+    """Whether its numbers are of their types: their sum is then an int. Raises where they cannot be added."""
     return (
-        usage.input_tokens
-        + usage.output_tokens
-        + usage.reasoning_tokens
-        + usage.cache_read_tokens
-        + usage.cache_write_tokens
-        + usage.context_tokens
-        + usage.context_window
+        type(usage) is Usage
+        and usage.details is None
+        and type(usage.tokens_per_second) is float
+        and type(
+            usage.input_tokens
+            + usage.output_tokens
+            + usage.reasoning_tokens
+            + usage.cache_read_tokens
+            + usage.cache_write_tokens
+            + usage.context_tokens
+            + usage.context_window
+        )
+        is int
     )
 
 

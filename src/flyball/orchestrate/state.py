@@ -1,7 +1,8 @@
 """State: what a loop has come to, as the fold of its events.
 
 It belongs to the machine, which alone changes it; everybody else reads. It can be encoded, so that a long
-journal need not be folded from its beginning: nothing that only lives in one process has a place here.
+journal need not be folded from its beginning: nothing that only lives in one process has a place here. So
+nothing in it can lead back to it, and the garbage collector need not look.
 """
 
 from __future__ import annotations
@@ -12,22 +13,37 @@ from typing import Any, Literal, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 
 from flyball.core.carried import Carried
+from flyball.core.compaction import CompactionPlan
 from flyball.core.correlation import Correlation
+from flyball.core.edits import Edit
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
-from flyball.core.events import Outcome, Stage, TurnSettled
+from flyball.core.events import ChildEnded, ModelAnswered, ModelFailed, Outcome, Stage, TurnSettled
 from flyball.core.messages import Message, ToolCall, ToolResult
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import ToolChoice, ToolDefinition
-from flyball.core.usage import CallUsage, RunUsage
+from flyball.core.usage import RunUsage
+from flyball.orchestrate.version import Version
 
 Position: TypeAlias = Literal[
-    "admit", "prepare", "infer", "review", "judge", "execute", "settle", "repair", "deliver", "end", "done"
+    "admit",
+    "prepare",
+    "compact",
+    "infer",
+    "review",
+    "judge",
+    "execute",
+    "settle",
+    "repair",
+    "deliver",
+    "end",
+    "done",
 ]
 """Where a loop stands: which kind of effect it owes next."""
 
 EDGES: Mapping[Position, tuple[Position, ...]] = {
     "admit": ("prepare", "infer", "deliver", "end"),
-    "prepare": ("infer", "deliver", "end"),
+    "prepare": ("compact", "infer", "deliver", "end"),
+    "compact": ("prepare", "deliver", "end"),
     "infer": ("review", "judge", "execute", "settle", "prepare", "infer", "deliver", "end"),
     "review": ("judge", "execute", "settle", "prepare", "infer", "deliver", "end"),
     "judge": ("execute", "settle", "prepare", "infer", "deliver", "end"),
@@ -49,7 +65,28 @@ class ToolStateBefore(Struct, frozen=True):
     tool_state: dict[str, Any] | None
 
 
-class State(Struct):
+class Reflections(Struct, frozen=True):
+    """How often a reflection has sent a valid output back, and what it still has against the one taken."""
+
+    times: int = 0
+    objection: str = ""
+
+
+class Compaction(Struct, frozen=True):
+    """What has come of summing up: a `plan` was made in a turn, and carried out or not.
+
+    `made` is the summary, in the place of the part of the history that it sums up; `made_in` is the turn in
+    which it was made, and `covers` how long the history was then.
+    """
+
+    turn: int
+    plan: CompactionPlan
+    made: Edit | None = None
+    made_in: int = 0
+    covers: int = 0
+
+
+class State(Struct, gc=False):
     """A loop's state.
 
     `history` is what the model is sent; it is valid for every provider whenever the position is `infer`
@@ -78,8 +115,9 @@ class State(Struct):
     turn: int = 0
     iterations: int = 0
     usage: RunUsage = RunUsage()
-    spent: list[CallUsage] = []
-    """What each model call used, those that failed halfway too: what the run's cost is worked out from."""
+    called: list[ModelAnswered | ModelFailed | ChildEnded] = []
+    """What came of each model call, those that failed halfway too, and of loops under this one: see
+    `spending.spent`."""
 
     # The turn's calls
     calls: tuple[ToolCall, ...] = ()
@@ -115,13 +153,10 @@ class State(Struct):
     """What they were as the last turn that changed one began."""
 
     # What is sent, where that is not the history
-    sent: list[Message] | None = None
-    seen: int = 0
-    """How much of the history went into what is sent."""
-    reached: list[Message] | None = None
+    sent: Version | None = None
+    """The history, as interceptors made it."""
+    reached: Version | None = None
     """What reached the model last, where middleware made it something else than what was sent."""
-    reached_from: int = 0
-    """How many messages the loop sent then."""
     reviewing: Message | None = None
     """The answer that is being looked at."""
     stopping: str = ""
@@ -134,8 +169,8 @@ class State(Struct):
     # How often in a row something had to be asked again
     retries: int = 0
     tool_retries: dict[str, int] = {}
-    reflections: int = 0
-    """How often a reflection has sent a valid output back."""
+    reflections: Reflections | None = None
+    """What a reflection has made of valid outputs, if it has sent one back or had something against it."""
     recent: tuple[str, ...] = ()
     """The calls of the last three turns, newest first: what loop detection compares."""
     rounds: tuple[int, ...] = ()
@@ -162,8 +197,8 @@ class State(Struct):
     answer_tool: str | None = None
     output: Any | UnsetType = UNSET
     """The output, where a validator changed it."""
-    objection: str = ""
-    """What a reflection still has against the output, which was taken all the same."""
+    compaction: Compaction | None = None
+    """What the history was summed up to, and when that was last tried."""
 
 
 def turns_before(state: State) -> int:

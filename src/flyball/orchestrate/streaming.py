@@ -19,6 +19,7 @@ from flyball.orchestrate.awaiting import is_cancelled
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.performers import model_answered, model_failed
 from flyball.orchestrate.requests import request_of
+from flyball.orchestrate.result import failure
 from flyball.orchestrate.tasks import current_task
 
 _log = logging.getLogger("flyball.stream")
@@ -40,6 +41,7 @@ async def stream(
     Raises:
         UserError: another task is reading just now.
         StreamRestarted: an answer began again with other text than was given out.
+        FlyballError: the run's own failure, at its end.
     """
     if before is not None:
         if is_running(before):
@@ -111,6 +113,8 @@ async def stream(
             raise restarted
     await drive.flush()
     drive.close()
+    if (error := failure(drive.state, drive.journal, drive.bindings.tracker, drive.trace)) is not None:
+        raise error
 
 
 def is_running(reading: AsyncGenerator[Any]) -> bool:

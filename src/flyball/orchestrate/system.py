@@ -8,20 +8,21 @@ Rules:
   is filled in here.
 - A request never gets more than the agent behind the door has: its tools are some of the agent's, its
   instructions come after the agent's, its time is at most the agent's.
-- Each request is a loop of its own, also within one session.
+- Each request is a loop of its own, also within one session; or a flow, with loops under it: a plan, a vote,
+  an answer in two phases (`serving`).
 - A recorded loop is gone on with by its recorded policy: the agent behind the door lends it only the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from flyball.core.clock import Clock
-from flyball.core.errors import FlyballError, UserError
+from flyball.core.errors import FlyballError, InvalidRequest, UserError
 from flyball.core.events import Event, Outcome
 from flyball.core.ids import new_id
 from flyball.core.messages import Content, Text
@@ -29,7 +30,8 @@ from flyball.core.signals import Signal, SignalType
 from flyball.inference.engine import Engine
 from flyball.inference.registry import resolve_engine
 from flyball.inference.stream import Finish, PartStart, Restart, StreamEvent, TextDelta, close_stream
-from flyball.orchestrate.agent import Agent, prompt_message
+from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.beginning import prompt_message
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import bind
 from flyball.orchestrate.contracts import Mode, SystemRequest, SystemResponse
@@ -38,11 +40,16 @@ from flyball.orchestrate.course import OVER
 from flyball.orchestrate.driven import DrivenLoop
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.elsewhere import Driver
+from flyball.orchestrate.flow.doing import Hear
+from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.outputs import reader_for
-from flyball.orchestrate.recorded import fork, load, send_signal
+from flyball.orchestrate.patterns.redundant import Redundancy
+from flyball.orchestrate.plan.handling import StepHandler
+from flyball.orchestrate.plan.planner import Planner
+from flyball.orchestrate.plan.policy import PlanPolicy
+from flyball.orchestrate.recorded import fork, load, load_any, send_signal
 from flyball.orchestrate.requesting import (
-    SERVED,
     Run,
     identified,
     recorded_output,
@@ -53,6 +60,9 @@ from flyball.orchestrate.responding import Asked, refusal_of, response_to
 from flyball.orchestrate.result import AnyResult
 from flyball.orchestrate.runs import StreamedRun, result_from
 from flyball.orchestrate.schema_output import SchemaOutput
+from flyball.orchestrate.serving.absent import Absent
+from flyball.orchestrate.serving.flows import FlowServing, Patterns, recorded_request
+from flyball.orchestrate.serving.pieces import told_in_pieces
 from flyball.orchestrate.state import State
 
 
@@ -65,6 +75,10 @@ class System:
         deps: what the agent's tools, prompt functions and validators get as `ctx.deps`.
         runtime: who drives the loops; without it, this process does.
         clock: where time comes from.
+        planner: who makes the plans of requests in mode plan that bring none; without it, the model is asked.
+        handlers: what does the steps of plans, besides `infer` (the agent) and `tool` (its tools).
+        plan_policy: what a plan may be.
+        redundancy: how often is asked in mode redundant, and how is voted.
         options: what `Agent` takes (`tools`, `instructions`, `limits`, ...): laid over a given agent.
     """
 
@@ -76,6 +90,10 @@ class System:
         deps: Any = None,
         runtime: Driver | None = None,
         clock: Clock | None = None,
+        planner: Planner | None = None,
+        handlers: Mapping[str, StepHandler] | None = None,
+        plan_policy: PlanPolicy | None = None,
+        redundancy: Redundancy | None = None,
         **options: Any,
     ) -> None:
         if not isinstance(agent, Agent):
@@ -85,12 +103,15 @@ class System:
         self.agent: Agent[Any, Any] = agent
         given = {"journal": journal, "deps": deps, "runtime": runtime, "clock": clock}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        self._patterns = Patterns(
+            planner, handlers or {}, plan_policy or PlanPolicy(), redundancy or Redundancy()
+        ).check()
         self._engine: Engine | None = None
 
     @property
     def modes(self) -> tuple[Mode, ...]:
         """The modes that it serves."""
-        return SERVED
+        return tuple(Mode)
 
     async def aclose(self) -> None:
         """Close the engine that was made here for the agent's model string; one that was given stays open."""
@@ -104,8 +125,12 @@ class System:
 
         The loop gets the id that is given, so that whoever asks can find it also if no response comes.
         """
-        request, loop_id = identified(request), loop_id or new_id()
+        loop_id = loop_id or new_id()
         try:
+            request = identified(request)
+            if self._is_flow(request):
+                self._check_approvals(self.agent)
+                return await self._flows().handle(request, loop_id)
             run, agent, asked = self._prepared(request, loop_id)
             try:
                 result = await agent.run(run.prompt, **run.options, **self._options)
@@ -123,14 +148,29 @@ class System:
         It goes as far as it is read, unless another driver drives; closing it early leaves the loop as it is
         recorded. A `Restart` takes back the pieces of an answer that had to be begun again.
         """
-        request, loop_id = identified(request), loop_id or new_id()
+        loop_id = loop_id or new_id()
+        try:
+            request = identified(request)
+        except InvalidRequest as error:
+            yield refusal_of(request, error, loop_id)
+            return
 
         async def begin() -> _Begun:
             run, agent, asked = self._prepared(request, loop_id)
             self._check_approvals(agent)
             return agent.run_stream(run.prompt, **run.options, **self._options), asked
 
-        pieces = _streamed(request, loop_id, begin)
+        async def serve(hear: Hear | None) -> SystemResponse:
+            try:
+                self._check_approvals(self.agent)
+                return await self._flows().handle(request, loop_id, hear)
+            except Exception as error:
+                return refusal_of(request, error, loop_id)
+
+        if self._is_flow(request):
+            pieces = told_in_pieces(serve, whole=request.mode == Mode.REDUNDANT)
+        else:
+            pieces = _streamed(request, loop_id, begin)
         try:
             async for piece in pieces:
                 yield piece
@@ -145,9 +185,11 @@ class System:
         A loop that is not over is an error in the response.
         """
         try:
-            events, state = await load(self._journal(), loop_id)
+            events, state = await load_any(self._journal(), loop_id)
             if state.at != "done":
                 raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): resume it")
+            if isinstance(state, FlowState):
+                return await self._flows(only_read=True).resume(state, retry=False)
             return self._told_again(events, state)
         except Exception as error:
             return refusal_of(SystemRequest(messages=()), error, loop_id)
@@ -175,9 +217,14 @@ class System:
             return _reading(drive), self._asked_for(drive.state)
 
         request = SystemRequest(messages=())
+        pieces: AsyncGenerator[StreamEvent | SystemResponse]
         try:
             journal = self._journal()
-            events, state = await load(journal, loop_id)
+            events, state = await load_any(journal, loop_id)
+            if isinstance(state, FlowState):
+                async for piece in self._resumed_flow(state, retry):
+                    yield piece
+                return
             request = self._asked_for(state).request
             if state.at == "done" and not (retry and state.outcome is not Outcome.SUCCESS):
                 yield self._told_again(events, state)
@@ -186,6 +233,24 @@ class System:
             yield refusal_of(request, error, loop_id)
             return
         pieces = _streamed(request, loop_id, begin)
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            await pieces.aclose()
+
+    async def _resumed_flow(
+        self, state: FlowState, retry: bool
+    ) -> AsyncGenerator[StreamEvent | SystemResponse]:
+        request = recorded_request(state)
+
+        async def serve(hear: Hear | None) -> SystemResponse:
+            try:
+                return await self._flows().resume(state, retry=retry, hear=hear)
+            except Exception as error:
+                return refusal_of(request, error, state.loop_id)
+
+        pieces = told_in_pieces(serve, whole=request.mode is Mode.REDUNDANT)
         try:
             async for piece in pieces:
                 yield piece
@@ -265,6 +330,17 @@ class System:
         await send_signal(journal, loop_id, Signal(SignalType.RETRY), clock)
         return await Drive.take_over(bindings, journal, loop_id, clock)
 
+    def _is_flow(self, request: SystemRequest) -> bool:
+        """Whether a request is more than one loop: it has steps, replicas, or tools before its answer."""
+        if request.mode != Mode.STRUCTURED:
+            return request.mode in (Mode.PLAN, Mode.REDUNDANT)
+        return bool(self.agent.clone().config.tools)
+
+    def _flows(self, *, only_read: bool = False) -> FlowServing:
+        model = self.agent.clone().config.model
+        engine = Absent() if only_read and model is None else self._engine_for(model)
+        return FlowServing(self.agent, engine, self._patterns, self._options)
+
     def _prepared(self, request: SystemRequest, loop_id: str) -> tuple[Run, Agent[Any, Any], Asked]:
         config = self.agent.clone().config
         run = run_for(request, loop_id, config, self._engine_for(config.model))
@@ -309,12 +385,11 @@ async def _streamed(
                 async for piece in pieces:
                     _hear(piece, heard)
                     yield piece
+                result: AnyResult = streamed.result
+            except FlyballError as error:
+                result = _partial(error)
             finally:
                 await close_stream(pieces)
-        try:
-            result: AnyResult = streamed.result
-        except FlyballError as error:
-            result = _partial(error)
         response = response_to(asked, result, await result.events())
     except Exception as error:
         response = refusal_of(request, error, loop_id)

@@ -1,7 +1,7 @@
 """A loop that is asked for by a task, in SemStreams' words: what it says, laid over an agent's policy.
 
     tools, tool_choice      in the place of the agent's own, for the whole loop
-    context                 taken as it is, after the instructions
+    context                 taken as it is, after the instructions; no knowledge base is asked then
     model                   another one than the agent's; `default` is the agent's
     max_depth, metadata     how deep its children may be; what goes with every tool call
 
@@ -76,6 +76,7 @@ def spec_of_task(task: TaskMessage, spec: LoopSpec) -> LoopSpec:
         changed["instructions"] = "\n\n".join(
             [text for text in (spec.instructions, f"Context:\n{task.context.content}") if text]
         )
+        changed["briefed"] = True
     return limited(replace(spec, **changed) if changed else spec, task.max_depth or None)
 
 

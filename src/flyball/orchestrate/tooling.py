@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flyball.core.context import RunContext
 from flyball.core.errors import UserError
 from flyball.core.tools import ToolChoice, ToolDefinition
-from flyball.orchestrate.awaiting import awaited
+from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.features import Stages
 from flyball.orchestrate.recordable import recordable
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 def equipped(tools: Iterable[Tool], stages: Stages) -> list[Tool]:
     """The tools with what the agent's features put around them; the same ones, where that is nothing.
 
-    From the inside: the tool with its own validators, the agent's validators, the cut, the time-out.
+    From the inside: the tool with its own validators, the agent's validators, the cut, the time-out; the last
+    not around one whose calls are loops, which have their own.
     """
     checks = tuple([validator.check for validator in stages.result_validators])
     made: list[Tool] = []
@@ -42,7 +43,7 @@ def equipped(tools: Iterable[Tool], stages: Stages) -> list[Tool]:
             tool = ValidatedTool(tool, checks)
         for truncation in stages.truncations:
             tool = TruncatedTool(tool, truncation)
-        if stages.default_timeouts and tool.spec.timeout is None:
+        if stages.default_timeouts and tool.spec.timeout is None and not tool.spec.begins_loop:
             tool = LimitedTool(tool, stages.default_timeouts[0].seconds)
         made.append(tool)
     return made
@@ -108,7 +109,7 @@ async def offered(
 
 async def _asked(function: Callable[..., Any], context: RunContext[Any], about: Any, who: str) -> Any:
     try:
-        return await awaited(function(context, about))
+        return await answer_of(function, context, about)
     except Exception as error:
         raise as_rule(error, f"{who} failed") from error
 

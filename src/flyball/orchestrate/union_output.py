@@ -113,7 +113,8 @@ class UnionReader:
     def of(self, state: State) -> Any:
         """The output of a loop that ended well, read from its state: no callback, no model."""
         if state.output is not UNSET:
-            return self._restored(state.output, state.answer_tool)
+            restored = self.restored(state.output, state.answer_tool)
+            return state.output if restored is UNSET else restored  # what is no such output by now
         if state.answer is None:
             return None
         try:
@@ -123,16 +124,18 @@ class UnionReader:
                 state.loop_id, "output of the types that this agent gives", str(retry)
             ) from None
 
-    def _restored(self, value: Any, tool: str | None) -> Any:
+    def restored(self, written: Any, tool: str | None = None) -> Any | UnsetType:
+        """The output that was written so: first as what the tool carried, then as any of the others."""
         own = self._by_tool.get(tool or "")
         kinds = [own.kind] if isinstance(own, OutputReader) else []
         if tool is None and self.text_function is not None:
             kinds = [returned_by(self.text_function)]
         for kind in (*kinds, *self._kinds):
-            restored = restored_as(kind, value)
+            restored = restored_as(kind, written)
             if restored is not UNSET:
                 return restored
-        return value
+        schemas = [reader for reader in self._bare if isinstance(reader, SchemaReader)]
+        return written if any(reader.restored(written) is not UNSET for reader in schemas) else UNSET
 
 
 def union_spec(plan: Plan, mode: OutputMode, **options: Any) -> OutputSpec:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from flyball.core.deferred import DeferredToolRequest
 from flyball.core.errors import Deferred
 from flyball.core.messages import Message, ResultKind, Role, ToolResult
@@ -15,19 +21,28 @@ def deferred_requests(state: State) -> tuple[DeferredToolRequest, ...]:
     return tuple([DeferredToolRequest(call.name, call.id, call.args_json) for call in calls])
 
 
-def deferred_error(state: State) -> Deferred:
-    """What who waits for a loop is told when nothing but results from outside can go on with it."""
-    requests = deferred_requests(state)
-    names = ", ".join([f"{one.tool_name} ({one.tool_call_id})" for one in requests])
+def deferred_error(state: State, below: Iterable[Deferred] = ()) -> Deferred:
+    """What who waits for a loop is told when nothing but results from outside can go on with it.
+
+    `below` is what loops under it have said: their calls are named with their loops.
+    """
+    requests = list(deferred_requests(state))
+    for error in below:
+        requests += [replace(one, loop_id=one.loop_id or error.loop_id) for one in error.requests]
+    names = ", ".join([_named(one) for one in requests])
+    above: dict[str, Any] = {"parent_loop_id": state.parent_loop_id} if state.parent_loop_id else {}
     return Deferred(
         f"loop {state.loop_id!r} waits for results from outside: {names}; "
         "give them as deferred_results=, or to Runtime.answer",
         loop_id=state.loop_id,
-        requests=[
-            {"tool_name": one.tool_name, "tool_call_id": one.tool_call_id, "args_json": one.args_json}
-            for one in requests
-        ],
+        requests=[to_builtins(one) for one in requests],
+        **above,
     )
+
+
+def _named(request: DeferredToolRequest) -> str:
+    where = f" of loop {request.loop_id}" if request.loop_id else ""
+    return f"{request.tool_name} ({request.tool_call_id}{where})"
 
 
 def messages_so_far(state: State) -> tuple[Message, ...]:

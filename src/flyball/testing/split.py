@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from flyball.core.clock import Clock
-from flyball.core.errors import DepsError
 from flyball.core.events import SignalReceived, Stage, Started
 from flyball.core.signals import Signal
 from flyball.orchestrate.answering import OutsideResult, send_results
@@ -23,10 +22,11 @@ from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.commands import Report
 from flyball.orchestrate.edited import has_edited
 from flyball.orchestrate.editing import editor_bindings, editor_loop
-from flyball.orchestrate.elsewhere import Delta
+from flyball.orchestrate.elsewhere import Delta, check_deps
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.recorded import send_signal
 from flyball.orchestrate.state import State
+from flyball.orchestrate.watching import AgentWatch
 from flyball.testing.broker import CALM, ROUGH, Broker, Chaos, Inbox
 from flyball.testing.bytes_journal import BytesJournal
 from flyball.testing.split_loop import SplitLoop
@@ -43,6 +43,8 @@ class SplitDriver:
         """The ids of the tool calls that were physically run, in order."""
         self.deps = deps
         self._broker = Broker(seed, chaos)
+        self._watches: dict[str, AgentWatch] = {}
+        """What was told of loops that are watched: it is all that is kept of them beside the journal."""
 
     @property
     def crashes(self) -> int:
@@ -64,7 +66,13 @@ class SplitDriver:
 
     @asynccontextmanager
     async def join(
-        self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
+        self,
+        bindings: Bindings,
+        journal: Journal | None,
+        started: Started,
+        clock: Clock,
+        *,
+        pieces: bool = True,
     ) -> AsyncGenerator[SplitFollowing]:
         """Drive a loop in a task of its own, until it is over or the block is left.
 
@@ -74,7 +82,7 @@ class SplitDriver:
         journal, loop_id = journal or self.journal, started.loop_id
         loop = self._loop(bindings, journal, clock, loop_id)
         length = await loop.begin(started)
-        with self._broker.listening(loop_id) as inbox:
+        with self._broker.listening(loop_id) if pieces else nullcontext(Inbox()) as inbox:
             task = asyncio.create_task(self._live(loop, bindings, journal, clock))
             try:
                 yield SplitFollowing(journal, loop_id, length, clock, inbox, task)
@@ -103,30 +111,37 @@ class SplitDriver:
         return await send_results(self.journal, loop_id, results, wanted=wanted)
 
     def _loop(self, bindings: Bindings, journal: Journal, clock: Clock, loop_id: str) -> SplitLoop:
-        if bindings.deps is not None:
-            raise DepsError("deps= does not travel to another process: bind them where the workers run")
+        check_deps(bindings)
+        watch = self._watches.get(loop_id)
+        if watch is None and bindings.watched is not None:
+            watch = self._watches[loop_id] = AgentWatch(bindings, journal, loop_id, deps=self.deps)
         return SplitLoop(
             self._broker,
             bindings,
             journal,
             clock,
             loop_id,
-            deps=self.deps,
+            deps=bindings.deps if self.deps is None else self.deps,
             executions=self.executions,
-            home=SplitHome(self, journal),
+            home=SplitHome(self, journal, clock),
+            watch=watch,
         )
 
 
 class SplitHome:
     """Where the children of a split world's loops go: into the same world, as loops of their own."""
 
-    def __init__(self, driver: SplitDriver, journal: Journal) -> None:
+    calls_again = False
+    """See `Home.calls_again`: a call waits for the loop that it begins."""
+
+    def __init__(self, driver: SplitDriver, journal: Journal, clock: Clock) -> None:
         self._driver = driver
         self._journal = journal
+        self._clock = clock
 
     def child_options(self) -> Mapping[str, Any]:
         """See `Home.child_options`."""
-        return {"runtime": self._driver, "journal": self._journal}
+        return {"runtime": self._driver, "journal": self._journal, "clock": self._clock}
 
 
 class SplitFollowing:

@@ -30,15 +30,16 @@ from flyball.orchestrate.commands import (
     execute_command,
     infer_command,
 )
-from flyball.orchestrate.driver import check_same
 from flyball.orchestrate.editing import take_leave
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import accepts, asked_to_detach, fold, owed
+from flyball.orchestrate.matching import check_same
 from flyball.orchestrate.model_call import infer_in_pieces
 from flyball.orchestrate.moves import interrupted
 from flyball.orchestrate.reaching import as_recorded
 from flyball.orchestrate.state import State
+from flyball.orchestrate.watching import Watch
 from flyball.testing.broker import Broker, Crash, Message
 from flyball.tool.detach import Detaches
 
@@ -57,7 +58,9 @@ class SplitLoop:
         deps: Any,
         executions: list[str],
         home: Home | None = None,
+        watch: Watch | None = None,
     ) -> None:
+        self._watch = watch
         self._broker = broker
         self._bindings = bindings
         self._journal = journal
@@ -232,6 +235,9 @@ class SplitLoop:
 
     async def _load(self) -> tuple[State, int]:
         events = await self._journal.read(self._loop_id)
+        if self._watch is not None:
+            self._watch.heard(0, events)
+            await self._watch.tell()
         state = fold(events, self._loop_id)
         # A state must survive being written down and read back.
         return msgspec.json.decode(msgspec.json.encode(state), type=State), len(events)

@@ -62,7 +62,8 @@ def blueprint_of(fn: Callable[..., Any], options: ToolOptions, *, method: bool =
     description = policy.pop("description", None)
     signature = read_signature(name, fn, method=method)
     documented = parse(_documentation(fn))
-    parameters, validate = schema_for(name, signature.arguments, documented.parameters)
+    strict = policy.get("strict") is True
+    parameters, validate = schema_for(name, signature.arguments, documented.parameters, strict=strict)
     described = documented.description if description is None else description
     return _put_together(
         name, described, parameters, validate, cast("ToolPolicy", policy), signature.takes_context
@@ -105,7 +106,8 @@ def name_of(fn: Any, given: str | None) -> str:
     """
     if not callable(fn):
         raise UserError(
-            f"a tool is made from a function, not from {fn!r}; options go by name: @tool(name=...)"
+            f"a tool is made from a function, not from {fn!r}; options go by name: @tool(name=...), and an "
+            "agent is made one by agent.as_tool()"
         )
     if given is not None:
         return check_name(given)

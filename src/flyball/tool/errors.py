@@ -25,3 +25,14 @@ class CallDeferred(Exception):  # noqa: N818 - gollem's name for it; it is a fac
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
         self.message = message
+
+
+class CallContinues(Exception):  # noqa: N818 - a fact, not a failure
+    """Raised by a tool that has begun a loop, where calls are run again once that is over: no result yet.
+
+    Nothing is recorded of it: the call stays owed. `loop_id` is the loop that it waits for.
+    """
+
+    def __init__(self, loop_id: str) -> None:
+        super().__init__(loop_id)
+        self.loop_id = loop_id

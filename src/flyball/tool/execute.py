@@ -10,11 +10,11 @@ from asyncio import CancelledError, current_task
 from typing import Any
 
 from flyball.core.context import RunContext
-from flyball.core.errors import ToolTimeout
+from flyball.core.errors import Deferred, ToolTimeout
 from flyball.core.messages import ToolCall, ToolResult
 from flyball.core.tools import Safety, ToolSpec
 from flyball.tool.deadline import Deadline
-from flyball.tool.errors import CallDeferred, ModelRetry
+from flyball.tool.errors import CallContinues, CallDeferred, ModelRetry
 from flyball.tool.protocol import Tool
 from flyball.tool.result import code_of, deferred_of, describe, failure, result_of, retry_of
 
@@ -28,6 +28,9 @@ async def execute(
     tool: Tool, call: ToolCall, context: RunContext[Any] | None, *, max_result_bytes: int = MAX_RESULT_BYTES
 ) -> ToolResult:
     """Run one call of a tool. Never raises, except to pass on a cancellation, an interrupt or an exit.
+
+    It also passes on that a loop which the call has begun under the run is not over: `CallContinues`, or the
+    child's own Deferred. Then there is no result, and the call is to be run again.
 
     A ModelRetry gives a result of status `retry`, whose content is the message, and a CallDeferred one of
     status `deferred`: its real result comes from elsewhere. Any other exception, a time-out, a result without
@@ -49,8 +52,12 @@ async def execute(
             return retry_of(call, retry, max_result_bytes)
         except CallDeferred as deferral:
             return deferred_of(call, deferral, max_result_bytes)
+        except CallContinues:
+            raise
         except (Exception, CancelledError) as error:
             if isinstance(error, CancelledError) and _is_cancelled():
+                raise
+            if isinstance(error, Deferred) and context is not None and _is_childs(error, context):
                 raise
             if deadline is not None and deadline.passed:
                 text = f"{call.name} took longer than its time-out of {limit:g} seconds"
@@ -66,6 +73,11 @@ def _is_cancelled() -> bool:
     """Whether this task is being cancelled, and not just something that the tool waited for."""
     task = current_task()
     return task is None or task.cancelling() > 0
+
+
+def _is_childs(error: Deferred, context: RunContext[Any]) -> bool:
+    """Whether what waits for results from outside is a loop that was begun from this run."""
+    return error.details.get("parent_loop_id") == context.facts.loop_id
 
 
 def _repeats(spec: ToolSpec) -> int:

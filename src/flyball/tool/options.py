@@ -34,13 +34,14 @@ class ToolPolicy(TypedDict, total=False):
     Attributes:
         timeout: seconds after which a call is cancelled; none by default. A sync function cannot be stopped:
             its call ends for the model, its thread ends by itself.
-        retries: how often the model may call again after a ModelRetry, and how often a failed call of an
-            idempotent tool is repeated; by default as the agent says.
+        retries: how often the model may call again after a ModelRetry, by default as the agent says; and how
+            often a failed call of an idempotent tool is repeated, by default once.
         sequential: its calls never overlap other calls of the turn.
         approval: a person or a callback must approve each call.
         safety: whether a call may be repeated when nobody knows whether it ran (see `Safety`).
         available: says whether the tool can work now; asked before each turn.
-        strict: whether providers should hold the model to the schema; by default as the provider does.
+        strict: whether providers should hold the model to the schema; by default as the provider does. With
+            True the arguments of a typed function are, too, taken only as the schema has them: no "1" for 1.
         history: the tool reads `ctx.messages`; its calls then travel with the history.
         prepare: changes before each turn what the model is told of the tool, or leaves it out.
         validators: look at what a call gave back; see `flyball.tool.validating`.
@@ -70,8 +71,8 @@ class ToolOptions(ToolPolicy, total=False):
     description: str | None
 
 
-def check_name(name: str) -> str:
-    """The name, if providers take it.
+def check_name(name: str, where: str = "tool(name=...)") -> str:
+    """The name, if providers take it; `where` says how another is given.
 
     Raises:
         UserError: it has other signs than letters, digits, _ and -, or more than 64 of them, or none.
@@ -79,7 +80,7 @@ def check_name(name: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserError(
             f"{name!r} cannot be a tool's name: providers take 1 to 64 letters, digits, '_' and '-'; "
-            "give it another: tool(name=...)"
+            f"give it another: {where}"
         )
     return name
 

@@ -33,7 +33,7 @@ def result_of(call: ToolCall, value: object, max_bytes: int) -> ToolResult:
         # No character takes more than four bytes: there is nothing to measure.
         return ToolResult(call.id, call.name, clean_text(value))  # pyright: ignore[reportArgumentType]
     try:
-        if value is None or kind is int or kind is bool or kind is float:
+        if kind is int or value is None or kind is bool or kind is float:
             return ToolResult(call.id, call.name, to_json(value))
         if kind is ToolResult:
             return _passed(call, cast("ToolResult", value), max_bytes)

@@ -8,10 +8,12 @@ the first tool is made, not before.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, NotRequired, Required, TypeAlias, cast
 
 from flyball.core.encodable import NotEncodable, to_json
 from flyball.core.errors import SchemaMalformed
+from flyball.core.type_schema import adapter_schema
 from flyball.tool.signature import MISSING, Argument
 
 JSONSchema: TypeAlias = dict[str, Any]
@@ -24,15 +26,17 @@ _SCHEMAS = frozenset({"items", "additionalProperties", "contains", "not", "if", 
 
 
 def schema_for(
-    tool: str, arguments: tuple[Argument, ...], about: Mapping[str, str]
+    tool: str, arguments: tuple[Argument, ...], about: Mapping[str, str], *, strict: bool = False
 ) -> tuple[JSONSchema, Validate]:
     """The schema and the validator of a tool's arguments; `about` describes those that do not themselves.
+
+    With `strict` nothing is taken for something else: the text "1" is no number.
 
     Raises:
         SchemaMalformed: a parameter's type has no schema; the message names it.
     """
     try:
-        schema, validate = _built(tool, arguments)
+        schema, validate = _built(tool, arguments, strict=strict)
     except Exception:
         # Asking for each parameter alone says which one is to blame.
         for argument in arguments:
@@ -46,7 +50,9 @@ def schema_for(
     return schema, validate
 
 
-def _built(tool: str, arguments: tuple[Argument, ...]) -> tuple[JSONSchema, Validate]:
+def _built(
+    tool: str, arguments: tuple[Argument, ...], *, strict: bool = False
+) -> tuple[JSONSchema, Validate]:
     from pydantic import ConfigDict, TypeAdapter
     from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
@@ -54,8 +60,9 @@ def _built(tool: str, arguments: tuple[Argument, ...]) -> tuple[JSONSchema, Vali
     shape: Any = TypedDict(tool, fields)  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
     shape.__pydantic_config__ = ConfigDict(extra="forbid")
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
-    schema = to_json(without_titles(adapter.json_schema()), "schema")
-    return schema, cast("Validate", adapter.validator.validate_json)
+    schema = to_json(without_titles(adapter_schema(adapter)), "schema")
+    validate = adapter.validator.validate_json
+    return schema, cast("Validate", partial(validate, strict=True) if strict else validate)
 
 
 def _field(argument: Argument) -> Any:

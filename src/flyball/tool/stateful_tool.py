@@ -62,6 +62,8 @@ def stateful(make: Callable[[], Stateful], **options: Unpack[ToolOptions]) -> To
         SchemaMalformed: a parameter's type has no schema; the message names the tool and the parameter.
         UserError: the class is none of a stateful tool, or an option cannot be.
     """
+    if not callable(make):
+        raise UserError(f"stateful() takes a class, or a function that makes its objects, not {make!r}")
     kind: Any = make if isinstance(make, type) else type(make())
     for wanted in ("export_state", "restore_state"):
         if not callable(getattr(kind, wanted, None)):

@@ -7,6 +7,7 @@ from typing import Any
 
 from flyball.core.errors import UserError
 from flyball.core.feature import Feature
+from flyball.core.prompting import PromptProvider, provides_prompt
 from flyball.tool.decorator import as_tool
 from flyball.tool.protocol import Tool
 from flyball.tool.wrapped import Brings, FilteredTool, MemberTool, Predicate, RenamedTool
@@ -18,8 +19,8 @@ class Toolset:
     Args:
         name: what it is called.
         tools: its tools, or functions that become tools.
-        instructions: what the model is told first of an agent that has one of the tools: text, or functions
-            that give it when a run begins. It comes after the agent's own.
+        instructions: what the model is told first of an agent that has one of the tools: text, templates,
+            prompt providers, or functions that give it when a run begins. It comes after the agent's own.
         features: what has a say in the runs of such an agent, after the agent's own.
 
     Raises:
@@ -34,7 +35,7 @@ class Toolset:
         name: str,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         *,
-        instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = (),
+        instructions: str | Callable[..., Any] | PromptProvider | Sequence[Any] = (),
         features: Iterable[Feature] = (),
     ) -> None:
         self.name = name
@@ -107,11 +108,11 @@ def brought_by(tools: Iterable[Tool]) -> tuple[Brings, ...]:
 
 
 def _brings(name: str, instructions: Any, features: Any) -> Brings | None:
-    if isinstance(instructions, str) or callable(instructions):
+    if isinstance(instructions, str) or callable(instructions) or provides_prompt(instructions):
         instructions = (instructions,) if instructions else ()
     texts, given = tuple(instructions), tuple(features)
     for text in texts:
-        if not (isinstance(text, str) or callable(text)):
+        if not (isinstance(text, str) or callable(text) or provides_prompt(text)):
             raise UserError(f"toolset {name!r}: instructions= takes text and functions, not {text!r}")
     for feature in given:
         if not isinstance(feature, Feature):

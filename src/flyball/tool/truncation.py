@@ -12,54 +12,15 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext
-from flyball.core.encodable import as_text, clean_text, to_json
+from flyball.core.encodable import as_text, to_json
 from flyball.core.errors import UserError
 from flyball.core.feature import Feature
 from flyball.core.messages import Image, ToolResult
+from flyball.core.truncation import truncate_text
 from flyball.tool.running import Run
 
-BYTES_PER_TOKEN = 4
-"""How many bytes of text are counted as a token."""
-_HEAD = 60
-"""How much of the budget the beginning has, in percent; the end has the rest."""
-
-
-def truncate_tool_output(text: str, max_tokens: int) -> str:
-    """The text if it is within the budget, else its beginning and its end, with how much is left out.
-
-    A token is counted as four bytes. The beginning has at most 60 % of the budget and the end 40 %; the mark
-    stands beside them. A part ends at a line's end, where that leaves at least half of it. No character is
-    cut in two.
-    """
-    budget = max_tokens * BYTES_PER_TOKEN
-    if len(text) * BYTES_PER_TOKEN <= budget:
-        return text  # no character takes more than four bytes: there is nothing to measure
-    data = clean_text(text).encode("utf-8")
-    if len(data) <= budget:
-        return text
-    first = budget * _HEAD // 100
-    head = _beginning(data[:first])
-    tail = _end(data[len(data) - (budget - first) :])
-    left_out = -(-(len(data) - len(head) - len(tail)) // BYTES_PER_TOKEN)
-    mark = f"... [truncated {left_out} tokens] ..."
-    return "\n".join(
-        [part for part in (_text(head).removesuffix("\n"), mark, _text(tail).removeprefix("\n")) if part]
-    )
-
-
-def _beginning(data: bytes) -> bytes:
-    end = data.rfind(b"\n") + 1
-    return data[:end] if end * 2 >= len(data) > 0 else _text(data).encode("utf-8")
-
-
-def _end(data: bytes) -> bytes:
-    start = data.find(b"\n") + 1
-    return data[start:] if 0 < start * 2 <= len(data) else _text(data).encode("utf-8")
-
-
-def _text(data: bytes) -> str:
-    # What the cut has left of a character is dropped: all else is UTF-8.
-    return data.decode("utf-8", "ignore")
+truncate_tool_output = truncate_text
+"""gollem's name for it."""
 
 
 class ToolOutputTruncation(Feature):
@@ -83,35 +44,42 @@ class ToolOutputTruncation(Feature):
         """A tool's `run` whose result is cut."""
 
         async def run_truncated(args_json: str, context: RunContext[Any] | None) -> object:
-            return self._cut(await run(args_json, context))
+            return truncated(await run(args_json, context), self.max_tokens)
 
         return run_truncated
 
-    def _cut(self, value: object) -> object:
-        if isinstance(value, ToolResult):
-            if value.stop_loop or value.is_error:
-                return value
-            return replace(value, content=self._shortened(value.content))
-        if isinstance(value, Image):
+
+def truncated(value: object, max_tokens: int) -> object:
+    """What a tool gave, cut to a budget where it is longer: what `ToolOutputTruncation` makes of it.
+
+    Raises:
+        NotEncodable: it has no JSON form.
+    """
+    if isinstance(value, ToolResult):
+        if value.stop_loop or value.is_error:
             return value
-        items = cast("Sequence[object]", value)
-        if isinstance(value, list | tuple):
-            images = [item for item in items if isinstance(item, Image)]
-            if images:
-                others = [item for item in items if not isinstance(item, Image)]
-                said: object = others[0] if len(others) == 1 else others
-                return [self._shortened(said), *images] if others else items
-        return self._shortened(items)
+        return replace(value, content=_shortened(value.content, max_tokens))
+    if isinstance(value, Image):
+        return value
+    items = cast("Sequence[object]", value)
+    if isinstance(value, list | tuple):
+        images = [item for item in items if isinstance(item, Image)]
+        if images:
+            others = [item for item in items if not isinstance(item, Image)]
+            said: object = others[0] if len(others) == 1 else others
+            return [_shortened(said, max_tokens), *images] if others else items
+    return _shortened(items, max_tokens)
 
-    def _shortened(self, value: object) -> object:
-        """The value as JSON, or the beginning and the end of its text.
 
-        Raises:
-            NotEncodable: it has no JSON form.
-        """
-        plain = to_json(value)
-        if plain is None or isinstance(plain, bool | int | float):
-            return plain
-        whole = as_text(plain)
-        cut = truncate_tool_output(whole, self.max_tokens)
-        return plain if cut is whole else cut
+def _shortened(value: object, max_tokens: int) -> object:
+    """The value as JSON, or the beginning and the end of its text.
+
+    Raises:
+        NotEncodable: it has no JSON form.
+    """
+    plain = to_json(value)
+    if plain is None or isinstance(plain, bool | int | float):
+        return plain
+    whole = as_text(plain)
+    cut = truncate_tool_output(whole, max_tokens)
+    return plain if cut is whole else cut

@@ -104,7 +104,8 @@ class TruncatedTool(WrappedTool):
     __slots__ = ()
 
     def __init__(self, inner: Tool, truncation: ToolOutputTruncation) -> None:
-        super().__init__(inner, inner.spec)
+        tokens = min(truncation.max_tokens, inner.spec.result_tokens or truncation.max_tokens)
+        super().__init__(inner, replace(inner.spec, result_tokens=tokens))
         self.run = truncation.around(inner.run)
 
 

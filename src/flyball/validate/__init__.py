@@ -2,8 +2,14 @@
 
 - `guardrails`: refuse an input before the first turn, or a turn before its model call.
 - `interceptors`: look at what is sent and at what comes back; let it pass, change it, or drop it.
+- `filters`, `filter_chain`: personal data, keys and attempts at injection, found in text, and around model
+  calls.
 - `conditions`: end a run after an answer, for a reason.
+- `rules`, `semantic`: whether an output holds to named checks, and whether it means what was asked for.
+- `repair`, `reflection`: what is done about an output that cannot be read, or could be better.
+- `retry`: how often something is tried again, and after how long.
 
-Each is a small object for `Agent(features=[...])`. Rules: a package of the band imports core and inference
-and none of its neighbours; what is here decides, and leaves it to the loop to act on that.
+Most are small objects for `Agent(features=[...])` or `Agent(validators=[...])`. Rules: a package of the band
+imports core and inference and none of its neighbours; what is here decides, and leaves it to the loop to act
+on that.
 """

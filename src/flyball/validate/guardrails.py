@@ -29,12 +29,12 @@ class TurnGuardrail(FunctionFeature):
 class ContentFilter(InputGuardrail):
     """Refuses a prompt in which one of these texts stands, in upper or lower case."""
 
-    def __init__(self, *blocked: str) -> None:
+    def __init__(self, *blocked: str, name: str = "content_filter") -> None:
         if not blocked or not all(isinstance(text, str) and text for text in blocked):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserError(f"ContentFilter takes texts that are not empty, not {blocked!r}")
         self.blocked = blocked
         self._folded = tuple([(text.casefold(), text) for text in blocked])
-        super().__init__(self._look, "content_filter")
+        super().__init__(self._look, name)
 
     def _look(self, ctx: RunContext[Any], prompt: str) -> None:
         folded = prompt.casefold()
@@ -46,9 +46,9 @@ class ContentFilter(InputGuardrail):
 class MaxPromptLength(InputGuardrail):
     """Refuses a prompt whose text has more characters."""
 
-    def __init__(self, characters: int) -> None:
+    def __init__(self, characters: int, name: str = "max_prompt_length") -> None:
         self.characters = _positive(characters, "MaxPromptLength", "characters")
-        super().__init__(self._look, "max_prompt_length")
+        super().__init__(self._look, name)
 
     def _look(self, ctx: RunContext[Any], prompt: str) -> None:
         if len(prompt) > self.characters:
@@ -62,9 +62,9 @@ class MaxPromptLength(InputGuardrail):
 class MaxTurns(TurnGuardrail):
     """Refuses a model call after so many. As a limit it is `Limits(max_iterations=…)`."""
 
-    def __init__(self, turns: int) -> None:
+    def __init__(self, turns: int, name: str = "max_turns") -> None:
         self.turns = _positive(turns, "MaxTurns", "turns")
-        super().__init__(self._look, "max_turns")
+        super().__init__(self._look, name)
 
     def _look(self, ctx: RunContext[Any], messages: Sequence[Message]) -> None:
         if ctx.usage.requests >= self.turns:

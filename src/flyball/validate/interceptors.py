@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +14,7 @@ from flyball.core.context import RunContext
 from flyball.core.errors import UserError
 from flyball.core.feature import FunctionFeature
 from flyball.core.messages import Message, Role, Text
+from flyball.validate.filters.pii import PIIFilter, PIIKind
 
 
 class MessageAction(StrEnum):
@@ -38,9 +39,9 @@ class InterceptResult(Struct, frozen=True):
     skip: bool = False
 
     @classmethod
-    def allow(cls) -> InterceptResult:
-        """It passes as it is."""
-        return cls()
+    def allow(cls, reason: str = "") -> InterceptResult:
+        """It passes as it is; a reason is noted in the journal."""
+        return cls(reason=reason)
 
     @classmethod
     def drop(cls, reason: str = "", *, skip: bool = False) -> InterceptResult:
@@ -71,30 +72,69 @@ class ResponseInterceptor(FunctionFeature):
 
 
 class RedactPII(MessageInterceptor):
-    """Replaces what matches a pattern in what the user says, before it is sent."""
+    """Replaces what matches in what the user says, before it is sent.
 
-    def __init__(self, pattern: str | re.Pattern[str], replacement: str = "[redacted]") -> None:
-        try:
-            self.pattern = re.compile(pattern)
-        except (re.error, TypeError) as error:
-            raise UserError(f"RedactPII takes a regular expression, not {pattern!r}: {error}") from error
-        self.replacement = replacement
+    Args:
+        pattern: a regular expression; without it, personal data and keys are found by their kinds.
+        replacement: what is put there; without it `[redacted]` for a pattern, and `[email]` and the like for
+            kinds.
+        kinds: which of `PIIKind` are looked for, where there is no pattern; without it, all of them.
+
+    Raises:
+        UserError: no regular expression, a kind that is not known, or both at once.
+    """
+
+    def __init__(
+        self,
+        pattern: str | re.Pattern[str] | None = None,
+        replacement: str | None = None,
+        *,
+        kinds: Iterable[PIIKind | str] | None = None,
+    ) -> None:
+        self.pattern: re.Pattern[str] | None = None
+        self.filter: PIIFilter | None = None
+        if replacement is not None and not isinstance(replacement, str):  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's
+            raise UserError(f"RedactPII replaces by a text, not by {replacement!r}")
+        if pattern is None:
+            self.filter = PIIFilter(kinds) if replacement is None else PIIFilter(kinds, replacement)
+            self.replacement = self.filter.replacement
+        elif kinds is not None:
+            raise UserError("RedactPII takes a pattern or kinds=, not both: use two of them")
+        else:
+            try:
+                self.pattern = re.compile(pattern)
+                self.pattern.search("")  # one of bytes finds nothing in text
+            except (re.error, TypeError) as error:
+                raise UserError(f"RedactPII takes a regular expression, not {pattern!r}: {error}") from error
+            if replacement is not None and not isinstance(replacement, str):  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's
+                raise UserError(f"RedactPII replaces by a text, not by {replacement!r}")
+            self.replacement = "[redacted]" if replacement is None else replacement
         super().__init__(self._redact, "redact_pii")
 
     def _redact(self, ctx: RunContext[Any], messages: Sequence[Message]) -> InterceptResult | None:
-        redacted = [self._redacted(message) for message in messages]
+        found: dict[str, None] = {}
+        redacted = [self._redacted(message, found) for message in messages]
         if all(new is old for new, old in zip(redacted, messages, strict=True)):
             return None
-        return InterceptResult.modify(redacted, f"{self.pattern.pattern} was replaced")
+        return InterceptResult.modify(redacted, f"{', '.join(found)} was replaced")
 
-    def _redacted(self, message: Message) -> Message:
+    def _redacted(self, message: Message, found: dict[str, None]) -> Message:
         if message.role is not Role.USER:
             return message
         parts = [
-            replace(part, text=self.pattern.sub(self._replaced, part.text)) if type(part) is Text else part
+            replace(part, text=self._without(part.text, found)) if type(part) is Text else part
             for part in message.parts
         ]
         return message if parts == list(message.parts) else replace(message, parts=tuple(parts))
+
+    def _without(self, text: str, found: dict[str, None]) -> str:
+        if self.pattern is not None:
+            found[self.pattern.pattern] = None
+            return self.pattern.sub(self._replaced, text)
+        assert self.filter is not None, "without a pattern there are kinds"
+        screened = self.filter.screen(text)
+        found.update(dict.fromkeys([violation.kind for violation in screened.violations]))
+        return screened.text
 
     def _replaced(self, _: re.Match[str]) -> str:
         return self.replacement  # as it stands: a backslash in it means itself

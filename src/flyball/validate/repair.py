@@ -6,6 +6,11 @@ this order, each once: the functions given as `OutputRepair`, and a model, if th
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Sequence
+from inspect import isawaitable
+from typing import Any, Protocol, runtime_checkable
+
+from flyball.core.context import RunContext
 from flyball.core.errors import UserError
 from flyball.core.feature import Feature, FunctionFeature
 from flyball.core.settings import ModelSettings
@@ -18,6 +23,15 @@ INSTRUCTIONS = (
 )
 
 
+@runtime_checkable
+class RepairStrategy(Protocol):
+    """Puts right the text of an output that was refused. `JSONRepairStrategy` is one."""
+
+    def repair(self, output: str, errors: Sequence[str]) -> str | Awaitable[str]:
+        """The text put right; `errors` say what is wrong with it. It may be async; it raises if it cannot."""
+        ...
+
+
 class OutputRepair(FunctionFeature):
     """Puts right an answer that cannot be read: `check(ctx, raw, error)`, which may be async.
 
@@ -25,6 +39,22 @@ class OutputRepair(FunctionFeature):
     `raw` is the answer as it was given, and `str(error)` says what is wrong with it. What it gives is
     recorded, and must be encodable.
     """
+
+    @classmethod
+    def by(cls, strategy: RepairStrategy, name: str | None = None) -> OutputRepair:
+        """The feature that has a strategy put answers right.
+
+        Raises:
+            UserError: it has no `repair(output, errors)`.
+        """
+        if not isinstance(strategy, RepairStrategy):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserError(f"OutputRepair.by takes what has repair(output, errors), not {strategy!r}")
+
+        async def repaired(_: RunContext[Any], raw: str, error: Exception) -> str:
+            made = strategy.repair(raw, (str(error),))
+            return await made if isawaitable(made) else made
+
+        return cls(repaired, name or type(strategy).__name__)
 
 
 class ModelRepair(Feature):

@@ -18,6 +18,7 @@ import pytest
 from flyball.adapters.cli import main
 from flyball.inference import registry
 from tests.adapters.cli.terminal import OnTerminal, Terminal
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, "-W", "error", "-m", "flyball.adapters.cli"]
@@ -90,7 +91,7 @@ def process(home: Path) -> Flyball:
             [*COMMAND, *argv],
             input=stdin if isinstance(stdin, bytes) else stdin.encode(),
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
             env={**os.environ, **environment},
         )

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
 
 _OWN_TERMINAL = """
@@ -50,7 +52,7 @@ class Terminal:
         """All that was shown, without colours."""
         return _ESCAPES.sub("", self.raw).replace("\r", "")
 
-    def wait_for(self, text: str, seconds: float = 30) -> None:
+    def wait_for(self, text: str, seconds: float = PATIENCE) -> None:
         """Read until something was shown since the last time that this was called."""
         end, seen = time.monotonic() + seconds, self._seen
         while text not in self.text[seen:]:
@@ -71,9 +73,9 @@ class Terminal:
 
     def end(self) -> int:
         """Read to the end; gives the exit code."""
-        while self._read(30):
+        while self._read(PATIENCE):
             pass
-        return self.child.wait(30)
+        return self.child.wait(PATIENCE)
 
     def close(self) -> None:
         """Take the terminal away; a child that is still there is killed."""

@@ -17,6 +17,7 @@ from tests.adapters.cli.conftest import Flyball, Said
 from tests.constraint.grammar.tiny_model import write_tiny_model
 from tests.models.files import gguf
 from tests.models.hub import Hub, serving
+from tests.patience import PATIENCE
 
 REFERENCE = "hf:owner/tiny/tiny.gguf"
 
@@ -106,7 +107,7 @@ def limited(bytes_of_a_file: int, *argv: str) -> Said:
         "sys.exit(main(sys.argv[1:]))\n"
     )
     finished = subprocess.run(
-        [sys.executable, "-c", program, *argv], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program, *argv], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     return Said(finished.returncode, finished.stdout, finished.stderr)
 

@@ -19,6 +19,7 @@ from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.server.running import server_folder
 from tests.adapters.cli import agents
 from tests.adapters.cli.conftest import Flyball
+from tests.patience import PATIENCE
 
 Start = Callable[..., "subprocess.Popen[str]"]
 AGENTS = "tests.adapters.cli.agents"
@@ -37,7 +38,7 @@ def ready(child: subprocess.Popen[str]) -> list[str]:
 
 def stopped(child: subprocess.Popen[str]) -> tuple[int, str]:
     child.send_signal(signal.SIGTERM)
-    _, err = child.communicate(timeout=30)
+    _, err = child.communicate(timeout=PATIENCE)
     return child.returncode, err
 
 
@@ -59,7 +60,7 @@ async def bill(up: list[str]) -> NatsOptions:
     options = Cluster().options()
     async with await NatsRuntime.open(options) as runtime:
         waiting = asyncio.create_task(agents.shop.run("pay", runtime=runtime, loop_id="bill"))
-        assert await runtime.journal.wait("bill", 1, 20)
+        assert await runtime.journal.wait("bill", 1, PATIENCE)
         waiting.cancel()  # who asked goes away: the loop stays
         await asyncio.gather(waiting, return_exceptions=True)
     return options
@@ -84,7 +85,7 @@ async def test_up_serves_agents_and_signals_reach_their_loops(bill: NatsOptions,
     assert code == 0
     assert '"signal": "approve"' in out
     async with await NatsRuntime.open(bill) as runtime:
-        result = await asyncio.wait_for(agents.shop.run("pay", runtime=runtime, loop_id="bill"), 20)
+        result = await asyncio.wait_for(agents.shop.run("pay", runtime=runtime, loop_id="bill"), PATIENCE)
     assert result.output == "Paid."
     code, out = await asyncio.to_thread(say, "dance")
     assert (code, "there is no signal 'dance'" in out) == (2, True)
@@ -156,7 +157,7 @@ async def test_a_loop_is_followed_and_drawn(bill: NatsOptions, start: Start, pro
         line = await asyncio.to_thread(child.stderr.readline)
         assert "model call 1" in line
         assert (await asyncio.to_thread(process, "signal", "bill", "approve")).code == 0
-        out, err = await asyncio.to_thread(child.communicate, timeout=30)
+        out, err = await asyncio.to_thread(child.communicate, timeout=PATIENCE)
     finally:
         child.kill()
         await asyncio.to_thread(child.communicate)
@@ -184,7 +185,7 @@ async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], p
     assert await dead() == (0, "nothing was put aside\n")
     async with await NatsRuntime.open(Cluster().options()) as runtime:
         await runtime.bus.publish("agent.request.x", b"not json", "x")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not await dead_letters(runtime.bus):
                 await runtime.connection.flush()
         _, out = await dead()
@@ -193,7 +194,7 @@ async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], p
         assert "Give their numbers, or --all" in (await dead("--requeue"))[1]
         code, out = await dead("--requeue", "1")
         assert (code, "requeued" in out) == (0, True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while [number for number, _ in await dead_letters(runtime.bus)] != [2]:
                 await runtime.connection.flush()
     assert '"number": 2' in (await dead("--json"))[1]

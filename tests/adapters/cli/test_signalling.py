@@ -16,6 +16,7 @@ from flyball.runtime.nats import NatsOptions
 from flyball.runtime.nats.server.running import server_folder
 from tests.adapters.cli.conftest import Flyball
 from tests.adapters.cli.test_recorded import waiting
+from tests.patience import PATIENCE
 
 Start = Callable[..., "subprocess.Popen[str]"]
 HANGS = ("ask", "A story.", "-m", "scripted:hangs", "-q")
@@ -40,7 +41,7 @@ def test_a_run_that_another_process_drives_is_cancelled(start: Start, process: F
         )
         said = process("signal", "last", "cancel", "enough", "--by", "eve")
         assert (said.code, said.out, said.err) == (0, f"cancel: run {run[:12]} is cancelled\n", "")
-        _, err = child.communicate(timeout=30)
+        _, err = child.communicate(timeout=PATIENCE)
     finally:
         child.kill()
         child.communicate()
@@ -54,7 +55,7 @@ def test_a_run_is_told_something_and_tried_again(start: Start, process: Flyball)
         told = process("signal", run, "feedback", "make it short", "--json").json
         assert told == {"loop": run, "signal": "feedback", "stage": "executing"}
         assert process("signal", run, "cancel").code == 0
-        child.communicate(timeout=30)
+        child.communicate(timeout=PATIENCE)
     finally:
         child.kill()
         child.communicate()

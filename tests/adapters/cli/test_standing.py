@@ -76,15 +76,15 @@ def test_what_waits_or_is_over_is_not_interrupted(gone: str) -> None:
 
 
 def test_a_killed_run_is_listed_as_interrupted(
-    start: Callable[..., subprocess.Popen[str]], process: Flyball
+    start: Callable[..., subprocess.Popen[str]], flyball: Flyball
 ) -> None:
     child = start("ask", "A story.", "-m", "scripted:hangs")
     assert child.stdout is not None
     assert child.stdout.read(12) == "Once upon a "
-    assert process("runs", "--json").json[0]["stage"] == "executing"
+    assert flyball("runs", "--json").json[0]["stage"] == "executing"
     child.kill()
     child.communicate()
-    assert process("runs", "--json").json[0]["stage"] == INTERRUPTED
-    assert INTERRUPTED in process("runs").out
-    assert INTERRUPTED in process("show").out
-    assert INTERRUPTED in process("why").out
+    assert flyball("runs", "--json").json[0]["stage"] == INTERRUPTED
+    assert INTERRUPTED in flyball("runs").out
+    assert INTERRUPTED in flyball("show").out
+    assert INTERRUPTED in flyball("why").out

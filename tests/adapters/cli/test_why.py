@@ -12,7 +12,10 @@ from pydantic import BaseModel
 
 from flyball import (
     Agent,
+    AutoContext,
     ChangeRequest,
+    ContextOverflow,
+    Knowledge,
     Limits,
     MaxTokens,
     MemoryJournal,
@@ -22,6 +25,7 @@ from flyball import (
     RequestMiddleware,
     Result,
     RunContext,
+    StaticKnowledgeBase,
     ToolCallFilterResult,
     ToolCallRejection,
     tool,
@@ -29,7 +33,8 @@ from flyball import (
 from flyball.adapters.cli.explaining import Explanation, explain
 from flyball.adapters.cli.page import print_explanation
 from flyball.adapters.cli.rendering import with_prompts
-from flyball.core.errors import EngineError, FlyballError, MiddlewareFailed
+from flyball.adapters.cli.timeline import steps_of
+from flyball.core.errors import ContextExceeded, EngineError, FlyballError, MiddlewareFailed
 from flyball.core.events import Delivered, Event
 from flyball.core.messages import Document, Image, Message, Role, Text, Thinking, assistant, user
 from flyball.core.signals import Signal, SignalType
@@ -123,6 +128,54 @@ async def test_a_repair_by_a_model(answer: Any) -> None:
     assert told.turns[0].answer.text == "Rome.", "what the mender said is no answer"
 
 
+@pytest.mark.parametrize("answer", ["A talk.", EngineError("down")], ids=["made", "failed"])
+async def test_a_summary_by_a_model(answer: Any) -> None:
+    talk = [user("Hi."), assistant("word " * 200), user("And?"), assistant("word " * 200)]
+    summing = ScriptedEngine(answer, name="summing")
+    told = await explained(
+        ScriptedEngine("Fine."), features=[AutoContext(100, 1, summing)], run={"messages": talk}
+    )
+    assert "a summary was wanted before turn 1: there were 5 messages, about 504 tokens" in told.before
+    if isinstance(answer, str):
+        assert "summing was asked for a summary: A talk." in told.before
+        assert "auto_context made 5 messages, about 504 tokens, 3 and 26" in told.before
+    else:
+        assert "the model call for a summary failed: INFERENCE_ENGINE_ERROR: down" in told.before
+    assert len(told.turns) == 1
+
+
+async def test_a_run_that_stopped_before_its_summary() -> None:
+    talk = [user("Hi."), assistant("word " * 200), user("And?"), assistant("word " * 200)]
+    journal = MemoryJournal()
+    agent = Agent(ScriptedEngine("Fine."), features=[AutoContext(100, 1, ScriptedEngine("A talk."))])
+    await agent.run("So?", messages=talk, journal=journal, loop_id="loop")
+    events = await journal.read("loop")
+    assert explain(events[:2]).verdict == (
+        "It is not over: nothing is recorded after turn 1 came to the summary of what was said."
+    )
+    assert [step.about for step in steps_of(events)][:2] == [
+        "summary: 2 messages → answer",
+        "3 messages → answer",
+    ]
+
+
+async def test_what_was_left_out_because_it_was_too_much() -> None:
+    class Narrow(ScriptedEngine):
+        async def infer(self, request: Request) -> Result:
+            if len(request.messages) > 3:
+                self.calls.append(request)
+                raise ContextExceeded("too much")
+            return await super().infer(request)
+
+    talk = [user("Hi."), assistant("word " * 200), user("And?"), assistant("word " * 200)]
+    journal, engine = MemoryJournal(), Narrow("Fine.")
+    agent = Agent(engine, features=[ContextOverflow()])
+    await agent.run("So?", messages=talk, journal=journal, loop_id="loop")
+    (turn,) = explain(await journal.read("loop")).turns
+    assert [*turn.earlier, turn.sent] == engine.calls
+    assert "context_overflow made 5 messages, about 503 tokens, 3 and 31" in turn.decided
+
+
 async def test_a_limit_that_decided() -> None:
     engine = ScriptedEngine(*[tool_call("weather", {"city": name}) for name in "abc"])
     told = await explained(engine, tools=[weather], limits=Limits(max_iterations=2))
@@ -136,8 +189,8 @@ async def test_a_model_call_that_failed_half_way() -> None:
     journal = MemoryJournal()
     engine = ScriptedEngine("half an answer", chunk=4, fail_after=1, failure=EngineError("gone"))
     async with Agent(engine).run_stream("hi", journal=journal, loop_id="loop") as streamed:
-        async for _ in streamed.events():
-            pass
+        with pytest.raises(EngineError, match="gone"):
+            await streamed.get_result()
     told = explain(await journal.read("loop"))
     assert told.turns[0].partial == assistant("half")
     assert told.turns[0].error is not None
@@ -268,6 +321,30 @@ async def test_deliveries_and_refusals_are_told() -> None:
     events: list[Event] = await journal.read("loop")
     assert any(isinstance(event, Delivered) and event.error is not None for event in events)
     assert any("nobody at home" in text for text in explain(events).turns[0].decided)
+
+
+async def test_knowledge_is_told_and_what_is_missing() -> None:
+    class Closed:
+        def retrieve(self, query: str) -> str:
+            raise ConnectionError("closed")
+
+        def store(self, content: str) -> None:
+            raise ConnectionError("closed")
+
+    told = await explained(
+        ScriptedEngine("x"),
+        features=[
+            Knowledge(Closed(), on_error="degrade", auto_store=True, name="library"),
+            Knowledge(Closed(), on_error="degrade", when="turn", name="wiki"),
+            Knowledge(StaticKnowledgeBase("It rains."), when="turn", name="weather"),
+        ],
+    )
+    assert told.before == (
+        "went on without knowledge: library could not be asked: ConnectionError: closed",
+        "what is sent was changed by weather",
+        "went on without knowledge: wiki could not be asked: ConnectionError: closed",
+    )
+    assert any("library could not store the answer" in text for text in told.turns[0].decided)
 
 
 # What the engine made of it

@@ -36,7 +36,7 @@ def sleepy(city: str) -> str:
     print("asleep", flush=True)
     if "WAKE" not in os.environ:
         atexit.register(print, "good night")
-        time.sleep(60)
+        time.sleep(600)
     return city
 
 
@@ -44,7 +44,7 @@ def sleepy(city: str) -> str:
 async def deaf(city: str) -> str:
     """Takes a while, and lets nobody else do anything meanwhile."""
     print("asleep", flush=True)
-    time.sleep(60)  # noqa: ASYNC251 - that is what it is for
+    time.sleep(600)  # noqa: ASYNC251 - that is what it is for
     return city
 
 

@@ -76,9 +76,9 @@ def test_compiling_takes_little_time_and_none_the_second_time() -> None:
     best: dict[str, float] = {}
     for name, key in grammars.items():
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()  # whatever else the machine does meanwhile
             schema_rules(key, Bounds())
-            best[name] = min(best.get(name, 1.0), time.perf_counter() - start)
+            best[name] = min(best.get(name, 1.0), time.process_time() - start)
     assert sorted(best.values())[len(best) // 2] < 0.005, best
     schema = TOOLS["ticket"][0]
     assert schema_grammar(schema) is schema_grammar(json.loads(json.dumps(schema)))

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
 from flyball.engines.llama_cpp import LlamaCppEngine
-from flyball.inference.request import Request, Result
-from flyball.inference.stream import collect
+from flyball.inference.request import Request
+from flyball.inference.stream import close_stream, collect
 from tests.engines.llama_cpp.asking import LONG, ask, idle, long_prompt, until
 
-FREE = 0.2
+AT_ONCE = 20
+"""Turns of the event loop in which nobody can have waited for the child, however slow the machine is."""
 
-pytestmark = pytest.mark.slow  # all of them look at a clock
+pytestmark = pytest.mark.slow  # all of them have the small model read or write for a while
 
 
-async def given_up(task: asyncio.Task[Result]) -> float:
-    """Cancel a task; the seconds until whoever waited for it is free."""
-    begun = time.monotonic()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    return time.monotonic() - begun
+async def given_up(work: asyncio.Future[Any]) -> bool:
+    """Cancel a call; whether who waited for it is free at once."""
+    work.cancel()
+    for _ in range(AT_ONCE):
+        await asyncio.sleep(0)
+    return work.cancelled()
 
 
 async def asked(engine: LlamaCppEngine, calls: int) -> bool:
@@ -46,13 +47,13 @@ async def test_cancelling_frees_the_caller_at_once_and_the_slot_at_the_next_batc
     await until(lambda: idle(engine))
     task = asyncio.ensure_future(engine.infer(request_))
     await until(lambda: busy(engine))
-    assert await given_up(task) < FREE
+    assert await given_up(task)
     assert engine.open_calls == 0
     # Reading all of the prompt takes many batches of 128 tokens; how long one takes depends on the machine.
     begun = time.monotonic()
     await collect(engine.stream(ask(long_prompt(128, "Measure"), 1)))
     batch = time.monotonic() - begun
-    assert await until(lambda: idle(engine)) < batch + 1
+    assert await until(lambda: idle(engine)) < 5 * batch + 0.5
 
 
 async def test_other_calls_are_not_touched(engine: LlamaCppEngine) -> None:
@@ -63,7 +64,7 @@ async def test_other_calls_are_not_touched(engine: LlamaCppEngine) -> None:
     for attempt in range(3):
         dropped = asyncio.ensure_future(engine.infer(ask(long_prompt(900, f"Drop {attempt}"), 4)))
         await until(lambda: busy(engine))
-        assert await given_up(dropped) < FREE
+        assert await given_up(dropped)
     assert (await kept).content == text
 
 
@@ -74,7 +75,7 @@ async def test_a_call_that_waits_for_a_slot_is_never_begun(engine: LlamaCppEngin
         await anext(stream)
     waiting = asyncio.ensure_future(engine.infer(ask(long_prompt(1800, "Wait"), 4)))
     await until(lambda: asked(engine, 3))
-    assert await given_up(waiting) < FREE
+    assert await given_up(waiting)
     for stream in first:
         await stream.aclose()
     # Had it been begun, it would hold a slot for as long as its prompt takes.
@@ -86,9 +87,11 @@ async def test_a_call_that_waits_for_a_slot_is_never_begun(engine: LlamaCppEngin
 async def test_a_closed_stream_gives_nothing_more(engine: LlamaCppEngine) -> None:
     stream = engine.stream(ask("Tell me a story.", 400, options=LONG))
     await anext(stream)
-    begun = time.monotonic()
-    await stream.aclose()
-    assert time.monotonic() - begun < FREE
+    closing = asyncio.ensure_future(close_stream(stream))
+    for _ in range(AT_ONCE):
+        await asyncio.sleep(0)
+    assert closing.done()
+    await closing
     assert [event async for event in stream] == []
 
 
@@ -99,7 +102,7 @@ async def test_who_waits_for_the_model_to_load_can_stop_waiting() -> None:
         other = asyncio.ensure_future(engine.infer(ask("Good morning", 2)))
         for _ in range(5):
             await asyncio.sleep(0)
-        assert await given_up(one) < FREE
+        assert await given_up(one)
         assert (await other).content
     finally:
         await engine.aclose()

@@ -16,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 from flyball.engines.llama_cpp.child import Desk, read_frame, serve, write_frame
+from tests.patience import PATIENCE
 
 Piece = Callable[[dict[str, Any]], bool]
 
@@ -42,7 +43,7 @@ class ScriptedServer:
         self.begun += 1
         for chunk in self.script:
             if self.waits:
-                assert self.step.acquire(timeout=10)
+                assert self.step.acquire(timeout=PATIENCE)
             if isinstance(chunk, Exception):
                 raise chunk
             if piece(chunk):
@@ -68,7 +69,7 @@ class Asked:
     def until_done(self) -> list[dict[str, Any]]:
         frames: list[dict[str, Any]] = []
         while not frames or "done" not in frames[-1]:
-            frames.append(self.sent.get(timeout=10))
+            frames.append(self.sent.get(timeout=PATIENCE))
         return frames
 
 
@@ -125,7 +126,7 @@ def test_a_cancelled_call_ends_at_its_next_piece() -> None:
     asked = Asked(server)
     asked.ask(1)
     server.step.release()
-    assert asked.sent.get(timeout=10) == {"id": 1, "chunk": {"text": "a"}}
+    assert asked.sent.get(timeout=PATIENCE) == {"id": 1, "chunk": {"text": "a"}}
     asked.desk.take({"cancel": 1})
     server.step.release()
     assert asked.until_done() == [{"id": 1, "done": True}]
@@ -259,9 +260,9 @@ def served(load: dict[str, Any], *asks: dict[str, Any]) -> list[dict[str, Any]]:
         for frame in ({"load": load}, *asks):
             write_frame(outgoing, frame)
         while not frames or sum("done" in frame for frame in frames) < len(asks):
-            frames.append(sent.get(timeout=10))
+            frames.append(sent.get(timeout=PATIENCE))
         outgoing.close()
-        child.join(10)
+        child.join(PATIENCE)
     return frames
 
 

@@ -28,6 +28,7 @@ from flyball.inference.request import OutputObject, Request
 from flyball.inference.stream import PartEnd, PartStart, StreamEvent, TextDelta, ToolCallDelta, collect
 from flyball.models import SMALL
 from tests.engines.llama_cpp.asking import LONG, ask, idle, long_prompt, until
+from tests.patience import PATIENCE
 
 FRANCE = "What is the capital of France?"
 
@@ -301,7 +302,7 @@ def test_one_engine_serves_event_loops_in_several_threads(engine: LlamaCppEngine
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert len(answers) == 3
 
 

@@ -17,6 +17,7 @@ from flyball.core.errors import EngineError, MissingExtra, MissingLibrary, Model
 from flyball.engines.llama_cpp import LlamaCppEngine, child, process
 from tests.engines.llama_cpp.asking import LONG, alive, ask, pid_of, until
 from tests.models.files import gguf
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 ENDLESS = 3500
@@ -67,11 +68,9 @@ async def test_closing_ends_the_child_and_a_later_call_starts_another(own: Llama
     first = (await own.load()).pid
     stream = own.stream(ask("Tell me a story.", ENDLESS, options=LONG))
     await anext(stream)
-    begun = time.monotonic()
     await own.aclose()
-    assert time.monotonic() - begun < 3
     assert not alive(first)
-    with pytest.raises(EngineError):
+    with pytest.raises(EngineError):  # so nobody has waited for the end of the answer
         async for _ in stream:
             pass
     await own.aclose()
@@ -94,7 +93,10 @@ async def test_an_engine_that_is_closed_while_it_loads_leaves_nothing(smollm: Pa
         await waiting
 
 
-async def test_a_child_that_loads_is_not_given_time_to_end(smollm: Path) -> None:
+async def test_a_child_that_loads_is_not_given_time_to_end(
+    smollm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_GRACE", PATIENCE)
     engine = LlamaCppEngine(smollm, context=512)
     waiting = asyncio.ensure_future(engine.load())
 
@@ -106,7 +108,7 @@ async def test_a_child_that_loads_is_not_given_time_to_end(smollm: Path) -> None
     await until(started)
     begun = time.monotonic()
     await engine.aclose()
-    assert time.monotonic() - begun < process._GRACE  # pyright: ignore[reportPrivateUsage]
+    assert time.monotonic() - begun < PATIENCE
     with pytest.raises(EngineError, match="while it was loading"):
         await waiting
 
@@ -221,21 +223,24 @@ def test_the_child_does_not_outlive_its_parent(how: str, tiny: Path) -> None:
         if how in {"killed", "loading"}:
             assert alive(pid)
             parent.kill()
-        parent.wait(30)
-        deadline = time.monotonic() + 20
+        parent.wait(PATIENCE)
+        deadline = time.monotonic() + PATIENCE
         while alive(pid):
             assert time.monotonic() < deadline, f"the child {pid} is still there"
 
 
 def test_a_child_whose_parent_is_gone_already_does_not_begin() -> None:
     finished = subprocess.run(
-        [sys.executable, str(Path(child.__file__)), "1"], stdin=subprocess.PIPE, timeout=30, check=False
+        [sys.executable, str(Path(child.__file__)), "1"], stdin=subprocess.PIPE, timeout=PATIENCE, check=False
     )
     assert finished.returncode == 1
 
 
 def test_a_child_whose_input_ends_ends() -> None:
     finished = subprocess.run(
-        [sys.executable, str(Path(child.__file__)), str(os.getpid())], input=b"", timeout=30, check=False
+        [sys.executable, str(Path(child.__file__)), str(os.getpid())],
+        input=b"",
+        timeout=PATIENCE,
+        check=False,
     )
     assert finished.returncode == 0

@@ -23,6 +23,7 @@ from flyball.inference.permission import forbid_model_requests
 from flyball.inference.registry import resolve_engine
 from flyball.models import DEFAULT, SMALL, Model, standing_in
 from tests.engines.llama_cpp.asking import alive, ask, pid_of
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +146,11 @@ def test_the_child_ends_with_a_program_that_closes_nothing(tiny: Path) -> None:
         "print(asyncio.run(engine.load()).pid, flush=True)\n"
     )
     finished = subprocess.run(
-        [sys.executable, "-c", program, str(tiny)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program, str(tiny)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert finished.returncode == 0, finished.stderr
     assert not alive(int(finished.stdout))
@@ -171,7 +176,7 @@ async def test_after_a_fork_the_child_stays_the_parents(tiny: Path) -> None:
         [sys.executable, "-W", "ignore", "-c", program, str(tiny)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

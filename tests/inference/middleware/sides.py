@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 from msgspec.structs import replace
 
-from flyball.core.messages import Message, user
+from flyball.core.messages import Message, Text, user
 from flyball.inference.engine import Engine
 from flyball.inference.middleware.engine import MiddlewareEngine
 from flyball.inference.middleware.kinds import CallNext, Middleware, StreamNext
@@ -27,12 +27,14 @@ async def ask(engine: Engine, way: str, request: Request = REQUEST) -> Result:
 
 
 def saying(request: Request, text: str) -> Request:
-    """The request with one more message."""
-    return replace(request, messages=(*request.messages, user(text)))
+    """The request with something more in its last message."""
+    last = request.messages[-1]
+    more = replace(last, parts=(*last.parts, Text(f" {text}")))
+    return replace(request, messages=(*request.messages[:-1], more))
 
 
 class Saying(Middleware):
-    """Adds a message to what is sent."""
+    """Adds something to what is sent."""
 
     def __init__(self, text: str, name: str = "saying") -> None:
         self.text = text

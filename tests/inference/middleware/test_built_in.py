@@ -116,6 +116,15 @@ async def test_a_failure_is_a_warning_with_its_code(way: str) -> None:
     ]
 
 
+async def test_a_level_may_be_named_and_must_be_one() -> None:
+    records = kept("named", logging.DEBUG)
+    await ask(through(ScriptedEngine("hi"), Logging("named", level="WARNING", now=Ticking())), WAYS[0])
+    assert {record.levelname for record in records} == {"WARNING"}
+    for level in ("LOUD", None, 1.5):
+        with pytest.raises(UserError, match="Logging takes a level"):
+            Logging(level=cast("Any", level))
+
+
 async def test_a_stream_that_is_closed_is_logged() -> None:
     lines: list[str] = []
     pieces = through(ScriptedEngine("some words", chunk=2), Logging(lines.append, now=Ticking())).stream(

@@ -152,17 +152,16 @@ async def test_what_was_changed_is_told_with_who_did_it(way: str) -> None:
     engine = ScriptedEngine("hi")
     result = await ask(through(engine, Saying("one", "first"), MaxTokens(7), Saying("two", "second")), way)
     settings = ModelSettings(max_tokens=7)
-    assert engine.calls == [
-        Request((user("hello"), user("one"), user("two")), settings=settings, id=REQUEST.id)
-    ]
-    edits = (Edit(1, 1, (user("one"), user("two"))),)
+    said = user([Text("hello"), Text(" one"), Text(" two")])
+    assert engine.calls == [Request((said,), settings=settings, id=REQUEST.id)]
+    edits = (Edit(0, 1, (said,)),)
     by = ("first", "max_tokens", "second")
     assert result.around == Around((Sent(edits, settings, by=by),), fresh=True)
 
 
 @way_of_asking
 async def test_a_change_back_is_none(way: str) -> None:
-    back = ChangeRequest(lambda request: replace(request, messages=request.messages[:-1]), "back")
+    back = ChangeRequest(lambda request: replace(request, messages=REQUEST.messages), "back")
     result = await ask(through(ScriptedEngine("hi"), Saying("oh"), back), way)
     assert result.around is None
 
@@ -187,9 +186,12 @@ async def test_the_model_may_be_asked_several_times(way: str) -> None:
     engine.reset()
     result = await ask(through(engine, Rephrasing()), way)
     assert result.around == Around(
-        tuple([Sent((Edit(1, 1, (user(text),)),), by=("twice",)) for text in "ab"]), fresh=True
+        tuple(
+            [Sent((Edit(0, 1, (user([Text("hello"), Text(f" {text}")]),)),), by=("twice",)) for text in "ab"]
+        ),
+        fresh=True,
     )
-    assert [call.messages[-1].text for call in engine.calls] == ["a", "b"]
+    assert [call.messages[-1].text for call in engine.calls] == ["hello a", "hello b"]
 
 
 @way_of_asking

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from flyball.runtime.nats import EmbeddedServer, NatsOptions
 from flyball.runtime.nats.server.settings import ServerSettings
+from tests.patience import PATIENCE
 
 _SECRET = "open"
 
@@ -42,4 +43,7 @@ class _Server(EmbeddedServer):
 async def accounts(folder: Path, count: int) -> AsyncGenerator[list[NatsOptions]]:
     """A server inside the block; how to come into each of its accounts."""
     async with _Server(folder, count) as server:
-        yield [NatsOptions((server.url,), user=f"u{n}", password=_SECRET) for n in range(count)]
+        yield [
+            NatsOptions((server.url,), user=f"u{n}", password=_SECRET, patience=PATIENCE)
+            for n in range(count)
+        ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -11,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from flyball.runtime.nats import EmbeddedServer, Layout, NatsJournal, NatsOptions
-from flyball.runtime.nats.layout import BLOBS
+from flyball.runtime.nats.layout import BLOBS, WIRE_BLOBS
 from flyball.runtime.nats.naming import journal_stream
+from flyball.runtime.nats.workers.projector import LARGE, LOOPS, TRAJECTORIES
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(scope="session")
@@ -31,10 +35,10 @@ def nats(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsOptions]:
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
-    assert ready.wait(20), "the server did not come up"
+    assert ready.wait(PATIENCE), "the server did not come up"
     yield options[0]
     loop.call_soon_threadsafe(stop[0].set)
-    thread.join(20)
+    thread.join(PATIENCE)
     loop.close()
 
 
@@ -52,9 +56,32 @@ async def clear(journal: NatsJournal) -> None:
     """Take away all that flyball made on a journal's server."""
     js = journal.connection.js
     names = {info.config.name for info in await js.streams_info()}
-    for name in [*map(journal_stream, range(journal.partitions)), f"OBJ_{BLOBS}"]:
+    # Also what is written down of loops for others: the next test has loops of the same ids.
+    stores = (f"OBJ_{BLOBS}", f"OBJ_{WIRE_BLOBS}", f"OBJ_{LARGE}", f"KV_{LOOPS}", f"KV_{TRAJECTORIES}")
+    for name in [*map(journal_stream, range(journal.partitions)), *stores]:
         if name in names:
             await js.delete_stream(name)
+
+
+async def kill(server: EmbeddedServer) -> None:
+    """End a server's process, whichever it is by now; returns when that was noticed, and another is started.
+
+    It is known which one it is a moment after it listens: somebody may have been served by then.
+    """
+    restarts = server.restarts
+    async with asyncio.timeout(PATIENCE):
+        while (pid := _pid(server)) is None:  # noqa: ASYNC110 - the server writes it down
+            await asyncio.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        while server.restarts == restarts:  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(0.001)
+
+
+def _pid(server: EmbeddedServer) -> int | None:
+    try:
+        return server.pid
+    except IndexError:
+        return None
 
 
 @pytest.fixture

@@ -36,11 +36,11 @@ from flyball.runtime.nats.fetching import after, header
 from flyball.runtime.nats.naming import journal_stream
 from flyball.runtime.nats.workers.projector import LOOPS
 from tests.orchestrate.models import Script
+from tests.patience import PATIENCE
 
 HOLD = 1.0
 """Seconds after which the work of the dead is given to others."""
 _LAYOUT = Layout(partitions=1)
-_PATIENCE = 60
 Moment: TypeAlias = Literal["before", "after"]
 MOMENTS: tuple[Moment, ...] = ("before", "after")
 Crews: TypeAlias = Mapping[str, tuple[Kind, ...]]
@@ -48,6 +48,8 @@ Crews: TypeAlias = Mapping[str, tuple[Kind, ...]]
 APART: Crews = {"loop": ("loop",), "model": ("model",), "tools": ("tools",)}
 TOGETHER: Crews = {"all": ALL}
 """One process for all: what it can do for its own loops does not go over the wire."""
+_QUESTIONS = ("$JS.API.", "fly.nowhere")
+"""Subjects on which the server is asked something, if only whether it has all that was said."""
 _ANNOUNCED = ("created", "complete", "failed", "cancelled")
 
 
@@ -78,6 +80,7 @@ class Life:
         self._times: Counter[str] = Counter()
         self.points: list[Point] = []
         """What it did, up to its end."""
+        self._ending: asyncio.Future[None] | None = None
         self.over = asyncio.Event()
         """It has ended, and what it did last has arrived."""
 
@@ -121,7 +124,7 @@ class Life:
         async def publish(
             subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, str] | None = None
         ) -> None:
-            if subject.startswith("$JS.API."):
+            if subject.startswith(_QUESTIONS):
                 self._check()
                 await say(subject, payload, reply=reply, headers=headers)
             elif payload == b"+WPI":
@@ -140,10 +143,17 @@ class Life:
 
     async def _end(self) -> None:
         self.dead = True
-        if self._flush is not None:
-            await self._flush()  # what was done before arrives: the kernel would see to that
-        self.over.set()
+        # Not in this task: others notice the end before it has come, and may cancel this one.
+        self._ending = asyncio.ensure_future(self._arrived())
+        await asyncio.shield(self._ending)
         raise ConnectionClosedError
+
+    async def _arrived(self) -> None:
+        try:
+            if self._flush is not None:
+                await self._flush()  # what was done before arrives: the kernel would see to that
+        finally:
+            self.over.set()
 
 
 def _named(subject: str, payload: bytes) -> str:
@@ -153,6 +163,8 @@ def _named(subject: str, payload: bytes) -> str:
     words = subject.split(".")
     if words[0] == "_INBOX":
         return "a reply"
+    if subject.startswith("$KV.CLAIMS.begun."):
+        return "begun"  # that a message is worked on alone: it was given out often
     return ".".join([*words[:2], words[-1]] if words[:2] == ["fly", "j"] else words[:2])
 
 
@@ -161,12 +173,11 @@ class World:
 
     def __init__(self) -> None:
         self.done: Counter[str] = Counter()
-        self._script: Script | None = None
+        self._scripts: dict[str, Script] = {}
 
     def script(self, *answers: Answer) -> Script:
-        """The one model of all crews: it sees to it that they ask the very same thing for one effect."""
-        self._script = self._script or Script(*answers)
-        return self._script
+        """The one model of all crews' agents of a kind: they must ask the very same thing for one effect."""
+        return self._scripts.setdefault(repr(answers), Script(*answers))
 
 
 class Reference(Protocol):
@@ -227,7 +238,7 @@ async def lived(
     """
     world, by = World(), lines or {}
     opened = await NatsRuntime.open(by.get("caller", options), _LAYOUT)
-    async with asyncio.timeout(_PATIENCE), opened as runtime:
+    async with asyncio.timeout(PATIENCE), opened as runtime:
         serving: dict[str, _Crews] = {}
         async with asyncio.TaskGroup() as tasks:
             for name, kinds in crews.items():
@@ -244,7 +255,7 @@ async def lived(
                 one.stop()
         events, dead = await runtime.journal.read(loop_id), await dead_letters(runtime.bus)
         announced = await after(runtime.connection, AGENT, f"agent.*.{loop_id}")
-        entry: Any = await (await runtime.connection.js.key_value(LOOPS)).get(loop_id)
+        entry = await _entry(runtime, loop_id)
     return Story(
         end,
         events,
@@ -254,6 +265,13 @@ async def lived(
         [word for one in announced if (word := header(one, "Nats-Subject").split(".")[1]) in _ANNOUNCED],
         msgspec.json.decode(entry.value)["state"],
     )
+
+
+async def _entry(runtime: NatsRuntime, loop_id: str) -> Any:
+    """What is written down of a loop for others to look at."""
+    connection = runtime.connection
+    bucket = await connection.patiently(lambda: connection.js.key_value(LOOPS))
+    return await connection.patiently(lambda: bucket.get(loop_id))
 
 
 class _Crews:

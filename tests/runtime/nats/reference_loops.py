@@ -134,6 +134,27 @@ class Approved:
         return running.result().output
 
 
+class Asked:
+    """An agent that has another one as a tool, twice at once; each of these calls a tool."""
+
+    def agent(self, life: Life, world: World) -> Agent[Any, str]:
+        @tool
+        async def look(at: str) -> str:
+            async with life.effect("look"):
+                world.done["look"] += 1
+                return f"{at} is there"
+
+        guide = Agent(
+            MortalModel(life, world, call("look", {"at": "Rome"}), "It is there."), tools=[look], name="guide"
+        )
+        both = [call("guide", {"prompt": where}, id=f"call_{where}") for where in ("Rome", "Oslo")]
+        return Agent(MortalModel(life, world, both, "Both are."), tools=[guide.as_tool()], name="tourist")
+
+    async def drive(self, agent: Agent[Any, Any], runtime: NatsRuntime, loop_id: str) -> Any:
+        result = await agent.run("go", runtime=runtime, loop_id=loop_id)
+        return result.output, result.usage, len(result.state.children)
+
+
 async def waits_for_approval(runtime: NatsRuntime, loop_id: str) -> None:
     """Return when a loop waits for somebody to approve of a call."""
     length = 0

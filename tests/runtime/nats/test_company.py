@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from flyball.runtime.nats.company import Company
+from tests.patience import PATIENCE
 
 
 async def test_who_is_alone_waits_for_the_others_and_keeps_more_out() -> None:
@@ -23,7 +24,7 @@ async def test_who_is_alone_waits_for_the_others_and_keeps_more_out() -> None:
             await asyncio.sleep(0)
             order.append(f"{name} out")
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as all_of_them:
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as all_of_them:
         for name in "ab":
             all_of_them.create_task(beside(name))
         await asyncio.sleep(0)
@@ -43,11 +44,11 @@ async def test_who_is_alone_waits_for_the_others_and_keeps_more_out() -> None:
 
 async def test_who_wants_to_be_alone_does_not_wait_for_ever() -> None:
     company = Company(patience=0.01)
-    async with company.beside(), asyncio.timeout(5), company.alone():
+    async with company.beside(), asyncio.timeout(PATIENCE), company.alone():
         waiting = asyncio.create_task(_enter(company))
         await asyncio.sleep(0)
         assert not waiting.done()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, PATIENCE)
 
 
 async def test_who_leaves_in_a_hurry_leaves_nothing_behind() -> None:
@@ -57,8 +58,8 @@ async def test_who_leaves_in_a_hurry_leaves_nothing_behind() -> None:
         await asyncio.sleep(0)
         hopeful.cancel()
         await asyncio.gather(hopeful, return_exceptions=True)
-        await asyncio.wait_for(_enter(company), 5)
-    await asyncio.wait_for(_alone(company), 5)
+        await asyncio.wait_for(_enter(company), PATIENCE)
+    await asyncio.wait_for(_alone(company), PATIENCE)
 
 
 async def _enter(company: Company) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,8 +13,10 @@ import pytest
 
 from flyball.core.errors import JournalUnreachable, UserError
 from flyball.runtime.nats import NatsJournal, NatsOptions
+from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import connect
 from flyball.runtime.nats.deliveries import Delivery, Post, Postman
+from tests.patience import PATIENCE
 
 
 async def test_who_gives_up_waiting_for_the_server_does_not_make_the_line_deaf(nats: NatsOptions) -> None:
@@ -23,8 +26,17 @@ async def test_who_gives_up_waiting_for_the_server_does_not_make_the_line_deaf(n
         await asyncio.sleep(0)
         flushing.cancel()
         await asyncio.wait([flushing])
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE):
             await connection.request("$JS.API.INFO", b"")
+    finally:
+        await connection.aclose()
+
+
+async def test_that_nobody_listens_is_heard_also_where_the_machine_is_busy(nats: NatsOptions) -> None:
+    connection = await connect(nats)
+    try:
+        asyncio.get_running_loop().call_soon(time.sleep, 0.2)  # nothing else is done here meanwhile
+        assert not await connection.is_heard("fly.d.nobody")
     finally:
         await connection.aclose()
 
@@ -49,13 +61,11 @@ async def test_a_worker_on_a_closed_connection_ends_and_stops_nobody(journal: Na
     async def never(delivery: Delivery, error: Exception | None = None) -> None:
         raise AssertionError("there is nothing to do")
 
-    async def none_before(delivery: Delivery) -> int:
-        return 0
-
     connection = await connect(journal.connection.options)
     await connection.aclose()
-    with in_time(1), pytest.raises(JournalUnreachable):
-        await Postman(connection, Post("X", "x", ("x",)), never, never, begun=none_before).run()
+    journal_bus = Bus(connection, 1)
+    with in_time(PATIENCE), pytest.raises(JournalUnreachable):
+        await Postman(connection, Post("X", "x", ("x",)), never, never, tally=journal_bus).run()
 
 
 @pytest.mark.parametrize("servers", [(), ("",), ("nats://127.0.0.1:1", "")])

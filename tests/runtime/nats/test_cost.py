@@ -17,6 +17,7 @@ from flyball.runtime.nats.crew import Crew
 from flyball.runtime.nats.subjects import DEAD
 from flyball.runtime.nats.workers.agents import Agents
 from tests.orchestrate.test_cost import ANSWERS, COST, PRICING, by, priced
+from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import clear
 
 
@@ -24,7 +25,7 @@ from tests.runtime.nats.conftest import clear
 async def runtime(nats: NatsOptions) -> AsyncGenerator[NatsRuntime]:
     async with await NatsJournal.open(nats) as before:
         await clear(before)
-    async with await NatsRuntime.open(msgspec.structs.replace(nats, patience=5.0)) as runtime:
+    async with await NatsRuntime.open(msgspec.structs.replace(nats, patience=PATIENCE)) as runtime:
         yield runtime
         for stream in (AGENT, DEAD, f"KV_{CLAIMS}"):
             await runtime.connection.js.delete_stream(stream)

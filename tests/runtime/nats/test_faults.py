@@ -9,6 +9,7 @@ import pytest
 
 from flyball.runtime.nats import NatsJournal, NatsOptions, connection
 from flyball.testing.conformance.samples import numbered
+from tests.patience import PATIENCE
 from tests.runtime.nats.proxy import Fault, Proxy, Way, proxied
 
 
@@ -37,15 +38,17 @@ async def test_every_history_comes_out_the_same(
     monkeypatch.setattr(connection, "_ATTEMPT", 0.2)
     monkeypatch.setattr("flyball.runtime.nats.fetching._ATTEMPT", 0.2)
     async with proxied(nats.servers[0]) as (proxy, url):
-        options = msgspec.structs.replace(nats, servers=(url,), ping_interval=0.2)
-        async with await NatsJournal.open(options) as through:
+        calm = msgspec.structs.replace(nats, servers=(url,))
+        async with await NatsJournal.open(calm) as through:
             count = await pieces_of(proxy, through, way)
-        assert count > 5
+        options, struck = msgspec.structs.replace(calm, ping_interval=0.2), 0
         for at in range(1, count + 1):
             loop_id = f"{way}-{at}"
             async with await NatsJournal.open(options) as through:
                 proxy.plan(way, at, fault)
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(PATIENCE):
                     await history(through, loop_id)
                 assert await journal.read(loop_id) == numbered(4), f"at piece {at}"
-                assert proxy.struck or at == count
+                struck += proxy.struck
+    # How bytes come in pieces is up to the system: a history may take fewer than the calm one did.
+    assert struck > 5

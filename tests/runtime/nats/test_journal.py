@@ -13,6 +13,7 @@ from flyball.runtime.nats import Layout, NatsJournal, NatsOptions
 from flyball.runtime.nats.naming import LoopSubjects, journal_stream
 from flyball.testing.conformance import JournalConformance
 from flyball.testing.conformance.samples import long_event, numbered
+from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import clear
 
 
@@ -40,7 +41,7 @@ async def test_two_processes_see_each_others_events(nats: NatsOptions, journal: 
         await journal.append("loop", numbered(1), 0)
         waiting = asyncio.create_task(journal.wait("loop", 1))
         assert await other.append("loop", numbered(1, 1), 1) == 2
-        assert await asyncio.wait_for(waiting, 10)
+        assert await asyncio.wait_for(waiting, PATIENCE)
         assert await journal.read("loop", 1) == numbered(1, 1)
         # What it knows of the loop's end is old by now, and that is found out.
         await other.append("loop", numbered(1, 2), 2)
@@ -151,7 +152,7 @@ async def test_nobody_answers(nats: NatsOptions) -> None:
 
 async def test_a_wrong_token_is_the_users_error(nats: NatsOptions) -> None:
     with pytest.raises(UserError, match=r"(?i)authorization"):
-        await NatsJournal.open(NatsOptions(nats.servers, token="wrong", patience=2))
+        await NatsJournal.open(NatsOptions(nats.servers, token="wrong", patience=PATIENCE))
 
 
 async def test_files_that_are_not_there_are_named() -> None:

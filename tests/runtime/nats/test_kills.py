@@ -6,8 +6,6 @@ Once wherever they are just then, and once in each place of their work, where th
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -24,6 +22,8 @@ from flyball.orchestrate.projections import normal_form
 from flyball.runtime.nats import EmbeddedServer, NatsOptions, NatsRuntime
 from flyball.runtime.nats.crew import ALL
 from flyball.runtime.nats.dead import dead_letters, requeue
+from tests.patience import PATIENCE
+from tests.runtime.nats.conftest import kill
 from tests.runtime.nats.worker_child import make_agent, make_bomber
 
 LOOPS = 6
@@ -80,7 +80,7 @@ async def tools_ran(log: Path, times: int) -> None:
 
 async def noted(log: Path, times: int, *what: str) -> None:
     """Wait until workers have noted so many lines that begin in one of these ways."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while len(lines(log, *what)) < times:  # noqa: ASYNC110 - other processes write it
             await asyncio.sleep(0.005)
 
@@ -108,10 +108,10 @@ async def test_every_history_comes_out_the_same(victim: str, tmp_path: Path) -> 
                 # In the middle of things: when so many tools have run.
                 await tools_ran(log, done)
                 if victim == "server":
-                    os.kill(server.pid, signal.SIGKILL)
+                    await kill(server)
                 else:
                     made[victim].kill()
-            await asyncio.wait_for(asyncio.gather(*runs), 60)
+            await asyncio.wait_for(asyncio.gather(*runs), PATIENCE)
             histories = [await runtime.journal.read(f"loop-{n}") for n in range(LOOPS)]
     assert len(lines(log, "launch")) <= LOOPS, "what may start once only was started twice"
     for events in histories:
@@ -152,13 +152,13 @@ async def test_killed_in_the_middle_of_its_work(victim: str, tmp_path: Path) -> 
                 running = asyncio.create_task(agent.run("walk", runtime=runtime, loop_id=place))
                 await noted(log, 1, f"in {place}")
                 if victim == "server":
-                    os.kill(server.pid, signal.SIGKILL)
+                    await kill(server)
                     hold.unlink()
                 else:
                     made[kind].stop()
                     hold.unlink()
                     made[kind].start()
-                await asyncio.wait_for(running, 60)
+                await asyncio.wait_for(running, PATIENCE)
                 events = await runtime.journal.read(place)
                 once = victim == "worker" and place == "launch"
                 check(events, here, may_be_interrupted=once)
@@ -185,7 +185,7 @@ async def test_what_ends_every_worker_is_put_aside_and_others_go_on(tmp_path: Pa
         with workers(server.options, log) as made:
             doomed = asyncio.create_task(bomber.run("go", runtime=runtime, loop_id="bomb"))
             walks = [asyncio.create_task(walker.run("walk", runtime=runtime)) for _ in range(3)]
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 while not (aside := await dead_letters(runtime.bus)):
                     made["tools"].restart_if_dead()
                     await asyncio.sleep(0.02)
@@ -193,16 +193,16 @@ async def test_what_ends_every_worker_is_put_aside_and_others_go_on(tmp_path: Pa
             assert dead.subject == "tool.execute.boom"
             assert "none of them lived to answer" in dead.reason
             assert len(lines(log, "boom")) == 5
-            assert {walk.output for walk in await asyncio.wait_for(asyncio.gather(*walks), 60)} == {
+            assert {walk.output for walk in await asyncio.wait_for(asyncio.gather(*walks), PATIENCE)} == {
                 "all done"
             }
             hold.unlink()
             await requeue(runtime.bus, number, dead)
             assert not await dead_letters(runtime.bus)
-            again = await asyncio.wait_for(bomber.run("go", runtime=runtime, loop_id="bomb"), 30)
+            again = await asyncio.wait_for(bomber.run("go", runtime=runtime, loop_id="bomb"), PATIENCE)
             assert again.output == "survived"
             # Who asked first has been told that it was put aside, or waited.
-            (first,) = await asyncio.wait_for(asyncio.gather(doomed, return_exceptions=True), 30)
+            (first,) = await asyncio.wait_for(asyncio.gather(doomed, return_exceptions=True), PATIENCE)
             assert isinstance(first, WorkPutAside) or getattr(first, "output", first) == "survived"
             returned = [event for event in await again.events() if isinstance(event, ToolReturned)]
             assert [event.result.content for event in returned] == ["a pop"]

@@ -23,6 +23,7 @@ from flyball.runtime.nats.crew import Kind
 from flyball.runtime.nats.dead import DEAD, Dead, dead_letters, requeue
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
+from tests.patience import PATIENCE
 from tests.runtime.nats.accounts import accounts
 from tests.runtime.nats.crashing import nothing_left
 
@@ -71,7 +72,7 @@ async def crew(
 async def put_aside(runtime: NatsRuntime, count: int) -> list[tuple[int, Dead]]:
     """What was put aside, once there is so much of it."""
     connection = runtime.connection
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while True:
             info = await connection.patiently(lambda: connection.js.stream_info(DEAD))
             if info.state.messages >= count:
@@ -89,7 +90,7 @@ async def test_it_is_put_aside_and_others_go_on(body: bytes, tmp_path: Path) -> 
     ):
         for subject in SUBJECTS:
             await runtime.bus.publish(subject, body, f"poison on {subject}")
-        result = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime), 20)
+        result = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime), PATIENCE)
         assert result.output == "3"
         aside = await put_aside(runtime, len(SUBJECTS))
         assert Counter(dead.subject for _, dead in aside) == Counter(SUBJECTS)
@@ -104,7 +105,7 @@ async def test_it_is_put_aside_and_others_go_on(body: bytes, tmp_path: Path) -> 
         again = await put_aside(runtime, len(SUBJECTS))
         assert Counter(dead.subject for _, dead in again) == Counter(SUBJECTS)
         assert not {number for number, _ in again} & {number for number, _ in aside}
-        await asyncio.wait_for(nothing_left(runtime), 20)
+        await asyncio.wait_for(nothing_left(runtime), PATIENCE)
 
 
 async def test_what_the_server_does_not_take_is_refused_where_it_is_said(tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ async def test_what_is_said_to_a_loop_that_is_not_there_is_put_aside(tmp_path: P
     ):
         # What workers say to each other, to be said where nobody knows of the loop.
         async with crew(options, agent, serve=("loop", "model", "tools")):
-            await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime, loop_id="known"), 20)
+            await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime, loop_id="known"), PATIENCE)
         js, said = runtime.connection.js, list[tuple[str, bytes]]()
         for number in range(1, (await js.stream_info(AGENT)).state.last_seq + 1):
             message = await js.get_msg(AGENT, number)
@@ -135,10 +136,10 @@ async def test_what_is_said_to_a_loop_that_is_not_there_is_put_aside(tmp_path: P
         for subject, data in said:
             await elsewhere.bus.publish(subject, data, f"to nobody on {subject}")
         async with crew(other, agent, serve=("loop", "model", "tools")):
-            result = await asyncio.wait_for(agent.run("1 + 2?", runtime=elsewhere), 20)
+            result = await asyncio.wait_for(agent.run("1 + 2?", runtime=elsewhere), PATIENCE)
             assert result.output == "3"
             aside = await put_aside(elsewhere, len(said))
-            await asyncio.wait_for(nothing_left(elsewhere), 20)
+            await asyncio.wait_for(nothing_left(elsewhere), PATIENCE)
         assert sorted(dead.subject for _, dead in aside) == sorted(subject for subject, _ in said)
         assert all("there is no loop 'known'" in dead.reason for _, dead in aside)
         assert await elsewhere.journal.read("known") == [], "nothing is half written"
@@ -158,8 +159,8 @@ async def test_work_for_an_agent_that_is_not_here_is_put_aside_and_done_when_it_
             assert "'adder' is not here; here are 'stranger'" in dead.reason
         async with crew(options, agent, stranger, serve=("model",)):
             await requeue(runtime.bus, number, dead)
-            again = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime, loop_id="early"), 20)
+            again = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime, loop_id="early"), PATIENCE)
             assert again.output == "3"
             # Who asked first has been told that it was put aside, or waited.
-            (first,) = await asyncio.wait_for(asyncio.gather(running, return_exceptions=True), 20)
+            (first,) = await asyncio.wait_for(asyncio.gather(running, return_exceptions=True), PATIENCE)
             assert isinstance(first, WorkPutAside) or getattr(first, "output", first) == "3"

@@ -9,6 +9,7 @@ import pytest
 from flyball.runtime.nats import NatsJournal
 from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable, tell
+from tests.patience import PATIENCE
 
 
 async def test_what_runs_is_not_begun_anew_and_both_are_told(journal: NatsJournal) -> None:
@@ -41,7 +42,7 @@ async def test_who_waits_for_what_is_let_go_is_let_go_too(journal: NatsJournal) 
     both = [asyncio.create_task(stoppable.run("loop", "effect", for_ever())) for _ in range(2)]
     await asyncio.sleep(0)
     await tell(journal.connection, "loop", [])
-    ends = await asyncio.wait_for(asyncio.gather(*both, return_exceptions=True), 10)
+    ends = await asyncio.wait_for(asyncio.gather(*both, return_exceptions=True), PATIENCE)
     assert [type(end) for end in ends] == [LetGo, LetGo]
 
 

@@ -15,7 +15,7 @@ import pytest
 from nats.js.errors import KeyNotFoundError
 from pydantic import BaseModel
 
-from flyball import Agent, ModelRepair, RunContext, tool
+from flyball import Agent, AutoContext, ModelRepair, RunContext, assistant, tool, user
 from flyball.inference.answers import tool_call as call
 from flyball.inference.scripted import ScriptedEngine
 from flyball.runtime.nats import NatsRuntime
@@ -24,6 +24,7 @@ from flyball.runtime.nats.dead import dead_letters
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
 from tests.orchestrate.tool_scenarios import BASKET
+from tests.patience import PATIENCE
 from tests.runtime.nats.test_runtime import runtime, working  # noqa: F401  # pyright: ignore[reportUnusedImport] - a fixture
 
 JSON = dict[str, Any]
@@ -87,7 +88,7 @@ async def component(
 
 async def heard(runtime: NatsRuntime, subject: str) -> bytes:  # noqa: F811
     """The first message on a subject, kept in the stream."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 return (await runtime.connection.js.get_last_msg("AGENT", subject)).data
@@ -99,7 +100,7 @@ async def heard(runtime: NatsRuntime, subject: str) -> bytes:  # noqa: F811
 async def kept(runtime: NatsRuntime, bucket: str, key: str) -> JSON:  # noqa: F811
     """What a bucket has under a key, once it is there."""
     store = await runtime.connection.js.key_value(bucket)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 return json.loads((await store.get(key)).value)
@@ -128,6 +129,21 @@ async def test_a_task_by_hand_becomes_a_loop_and_its_end_is_told(runtime: NatsRu
     assert complete == ended
     assert [step["step_type"] for step in way["steps"]] == ["model_call", "tool_call", "model_call"]
     assert way["steps"][1]["tool_arguments"] == {"x": 1, "y": 2}
+
+
+async def test_what_becomes_of_a_context_is_told(runtime: NatsRuntime) -> None:  # noqa: F811
+    talk = [message for n in range(4) for message in (user(f"Question {n}?"), assistant(f"Answer {n}."))]
+    features = [AutoContext(5, keep_last_n=1, summary_model=Script("They talked."))]
+    agent = Agent(Script("Gladly."), features=features, name="talker")
+    async with working(runtime, agent):
+        await agent.run("Go on.", messages=talk, runtime=runtime, loop_id="long")
+        await heard(runtime, "agent.complete.long")
+    told: list[tuple[str, str]] = []
+    consumer = await runtime.connection.js.pull_subscribe("agent.context.long", stream="AGENT")
+    for message in await consumer.fetch(2, timeout=10):
+        event = opened(message.data, "context_event")
+        told.append((event["type"], event.get("summary", "")))
+    assert told == [("compaction_starting", ""), ("compaction_complete", "They talked.")]
 
 
 async def test_our_loop_with_a_model_and_tools_of_somebody_elses(runtime: NatsRuntime) -> None:  # noqa: F811
@@ -197,7 +213,7 @@ async def test_a_loop_of_somebody_elses_with_our_model_and_our_tools(runtime: Na
         await js.publish("tool.execute.price", envelope("tool_call", asked | {"metadata": {"shop": "here"}}))
         answer = opened(await heard(runtime, "agent.response.r-77"), "response")
         result = opened(await heard(runtime, "tool.result.c-1"), "tool_result")
-        await asyncio.wait_for(ours.run("hi", runtime=runtime), 20)
+        await asyncio.wait_for(ours.run("hi", runtime=runtime), PATIENCE)
         assert not await dead_letters(runtime.bus), "what answers others is nothing to us"
     assert (answer["request_id"], answer["status"]) == ("r-77", "complete"), answer
     assert answer["message"] == {"role": "assistant", "content": "Good day."}
@@ -223,7 +239,7 @@ async def test_a_repair_by_a_model_of_somebody_elses(runtime: NatsRuntime) -> No
         working(runtime, agent, serve=("loop",)),
         component(runtime, "agent.request.*", model) as requests,
     ):
-        result = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime), 20)
+        result = await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime), PATIENCE)
     assert result.output == Sum(value=3)
     assert [opened(request, "request")["model"] for request in requests] == ["test", "mender"]
 
@@ -268,7 +284,7 @@ async def test_signals_by_hand(runtime: NatsRuntime, short: bool) -> None:  # no
     async with working(runtime, Agent(Slow("never"), name="adder")):
         js = runtime.connection.js
         await js.publish("agent.task.t4", task("t4"))
-        await asyncio.wait_for(asking.wait(), 15)
+        await asyncio.wait_for(asking.wait(), PATIENCE)
         if short:
             said = {"loop_id": "t4", "type": "cancel", "reason": "enough", "timestamp": NOW}
             await js.publish("agent.signal.t4", envelope("signal_message", said))
@@ -345,7 +361,7 @@ async def test_a_message_for_an_agent_finds_the_worker_that_has_it(runtime: Nats
     async with working(runtime, first), working(runtime, second):
         agents = [first, second] * 10
         runs = [agent.run("1 + 2?", runtime=runtime) for agent in agents]
-        results = await asyncio.wait_for(asyncio.gather(*runs), 30)
+        results = await asyncio.wait_for(asyncio.gather(*runs), PATIENCE)
         assert [result.output for result in results] == ["first", "second"] * 10
         await runtime.connection.js.publish("agent.task.t9", task("t9", metadata={"agent": "second"}))
         assert opened(await heard(runtime, "agent.complete.t9"), "loop_completed")["result"] == "second"
@@ -359,7 +375,7 @@ async def test_a_request_that_is_too_large_for_a_message_arrives(
     monkeypatch.setattr(Connection, "max_payload", property(lambda _: limit))
     agent = Agent(Script("Long."), name="reader")
     async with working(runtime, agent, nearby=False, detail="full"):
-        result = await asyncio.wait_for(agent.run("x" * limit, runtime=runtime, loop_id="long"), 30)
+        result = await asyncio.wait_for(agent.run("x" * limit, runtime=runtime, loop_id="long"), PATIENCE)
         assert result.output == "Long."
         await heard(runtime, "agent.complete.long")
         way = await kept(runtime, "AGENT_TRAJECTORIES", "long")

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,15 @@ from flyball.core.messages import Message, Role, Text, ToolCall
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
+from flyball.orchestrate.flow.filters import summarize_history
+from flyball.orchestrate.flow.steps import (
+    AgentStep,
+    ConditionalStep,
+    ParallelSteps,
+    Pipeline,
+    Step,
+    TransformStep,
+)
 from flyball.orchestrate.recorded import send_signal
 from flyball.runtime.sqlite import SQLiteJournal
 
@@ -129,9 +138,41 @@ def _asking(other: Agent[None, str]) -> Any:
     return ask
 
 
+def flow(folder: Path) -> Step[str, str]:
+    """Steps of all kinds, whose functions write down that they were called."""
+
+    def noting(name: str, give: Callable[[Any], Any]) -> TransformStep[Any, Any]:
+        def note(value: Any) -> Any:
+            with (folder / "effects").open("a") as effects:
+                effects.write(f"{name}\n")
+                effects.flush()
+                os.fsync(effects.fileno())
+            return give(value)
+
+        return TransformStep(note, name=name)
+
+    def answering(name: str, text: str) -> Agent[None, str]:
+        async def model(request: Request) -> Message:
+            del request
+            return Message(Role.ASSISTANT, (Text(text),))
+
+        return Agent(FunctionEngine(model), name=name)
+
+    return Pipeline(
+        AgentStep(answering("writer", "a draft")),
+        AgentStep(
+            answering("editor", "shorter"), "Go on.", history=summarize_history(answering("reader", "short"))
+        ),
+        noting("count", len),
+        ParallelSteps(noting("double", lambda n: 2 * n), noting("square", lambda n: n * n)),
+        ConditionalStep(lambda both: both[0] == 14, noting("both", str), noting("none", str)),
+    )
+
+
 async def main(folder: Path, shape: str, point: int) -> None:
     made = {"architect": architect, "boss": boss}.get(shape)
-    running = agent(folder, shape) if made is None else made()
+    single = flow(folder) if shape == "flow" else agent(folder, shape)
+    running = single if made is None else made()
     async with SQLiteJournal(folder / "runs.db") as journal:
         try:
             await running.run(PROMPT, journal=KillingJournal(journal, point), loop_id=LOOP)

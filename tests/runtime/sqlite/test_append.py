@@ -19,8 +19,9 @@ from flyball.core.events import Started
 from flyball.core.spec import LoopSpec
 from flyball.runtime.sqlite import SQLiteJournal, file, group, store
 from flyball.runtime.sqlite.record import rows_of
-from flyball.runtime.sqlite.schema import connect
+from flyball.runtime.sqlite.schema import Synchronous, connect
 from flyball.testing.conformance.samples import long_event, numbered
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -182,20 +183,22 @@ async def test_each_append_waits_for_its_own_time(path: Path, monkeypatch: pytes
     writing.close()
 
 
-async def test_cancelled_while_it_waits_for_a_lock(journal: SQLiteJournal) -> None:
+@pytest.mark.parametrize("synchronous", ["full", "normal"])
+async def test_cancelled_while_it_waits_for_a_lock(path: Path, synchronous: Synchronous) -> None:
     """It is withdrawn: nothing is written when the lock is let go."""
-    await journal.append("loop", numbered(1), 0)
-    with closing(sqlite3.connect(journal.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        waiting = asyncio.create_task(journal.append("loop", numbered(1, 1), 1))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        other.execute("ROLLBACK")
-    assert await journal.append("other", numbered(1), 0) == 1
-    assert await journal.read("loop") == numbered(1)
+    async with SQLiteJournal(path, synchronous=synchronous, busy_timeout=PATIENCE) as journal:
+        await journal.append("loop", numbered(1), 0)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.create_task(journal.append("loop", numbered(1, 1), 1))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            other.execute("ROLLBACK")
+        assert await journal.append("other", numbered(1), 0) == 1
+        assert await journal.read("loop") == numbered(1)
 
 
 async def test_cancelled_while_it_is_committed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +210,7 @@ async def test_cancelled_while_it_is_committed(path: Path, monkeypatch: pytest.M
 
     def slow(self: store.Store) -> None:
         committing.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         commit(self)
 
     async with SQLiteJournal(path) as journal:
@@ -215,7 +218,7 @@ async def test_cancelled_while_it_is_committed(path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(store.Store, "commit", slow)
         waiting = asyncio.create_task(journal.wait("loop", 1))
         appending = asyncio.create_task(journal.append("loop", numbered(2, 1), 1))
-        await asyncio.to_thread(committing.wait, 10)
+        await asyncio.to_thread(committing.wait, PATIENCE)
         for _ in range(2):
             appending.cancel()
             await asyncio.sleep(0)
@@ -225,7 +228,7 @@ async def test_cancelled_while_it_is_committed(path: Path, monkeypatch: pytest.M
         with pytest.raises(asyncio.CancelledError):
             await appending
         assert await journal.read("loop") == numbered(3)
-        assert await asyncio.wait_for(waiting, 10)
+        assert await asyncio.wait_for(waiting, PATIENCE)
 
 
 async def test_many_share_a_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from flyball.core.errors import LoopNotFound
 from flyball.core.events import ToolReturned
 from flyball.core.messages import ResultKind
 from flyball.runtime.sqlite import SQLiteJournal
+from tests.patience import PATIENCE
 from tests.runtime.sqlite.crash_child import LOOP, PROMPT, TOOLS, agent
 
 POINTS = {"three turns": 18, "one turn": 14}
@@ -24,7 +25,7 @@ POINTS = {"three turns": 18, "one turn": 14}
 def killed_at(folder: Path, shape: str, points: int) -> list[bool]:
     """Run a process for each point; whether each was killed rather than finished."""
     command = [sys.executable, "-m", "tests.runtime.sqlite.crash_child", str(folder), shape, str(points)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ended.returncode == 0, ended.stderr
     statuses = [int(line) for line in ended.stdout.splitlines()]
     assert len(statuses) == points

@@ -20,6 +20,7 @@ from flyball.runtime.sqlite.schema import Synchronous
 from flyball.runtime.sqlite.store import Store
 from flyball.runtime.sqlite.worker import Worker
 from flyball.testing.conformance.samples import long_event, numbered
+from tests.patience import PATIENCE
 
 
 def threads() -> set[str]:
@@ -86,7 +87,7 @@ async def test_closing_wakes_those_who_wait(journal: SQLiteJournal) -> None:
     await journal.close()
     for task in waiting:
         with pytest.raises(UserError, match="was closed"):
-            await asyncio.wait_for(task, 10)
+            await asyncio.wait_for(task, PATIENCE)
 
 
 async def test_tasks_that_open_it_at_once_open_one_file(path: Path) -> None:
@@ -111,7 +112,7 @@ def test_a_journal_that_nobody_closes_is_closed_when_it_is_forgotten(path: Path)
     assert forgotten() is None
     for thread in threading.enumerate():
         if thread.name in threads() - before:
-            thread.join(10)
+            thread.join(PATIENCE)
     assert threads() == before
     assert files(path) == ["runs.db"]
 
@@ -136,11 +137,11 @@ def test_several_event_loops_at_once(path: Path, synchronous: Synchronous) -> No
     async def pass_it_on(writer: int) -> None:
         """Each thread appends when it is its turn, and waits for the one before."""
         await journal.loops()
-        await asyncio.to_thread(start.wait, 10)
+        await asyncio.to_thread(start.wait, PATIENCE)
         for k in range(10):
             turn = count * k + writer
             if turn:
-                assert await journal.wait("loop", turn - 1, timeout=30)
+                assert await journal.wait("loop", turn - 1, timeout=PATIENCE)
             await journal.append("loop", numbered(1, turn), turn)
             await journal.append(f"own-{writer}", numbered(1, k), k)
         found.append(await journal.read(f"own-{writer}"))
@@ -152,7 +153,7 @@ def test_several_event_loops_at_once(path: Path, synchronous: Synchronous) -> No
     for thread in serving:
         thread.start()
     for thread in serving:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert found == [numbered(10)] * count
     assert asyncio.run(journal.read("loop")) == numbered(10 * count)
     asyncio.run(journal.close())
@@ -179,11 +180,11 @@ def test_an_answer_to_an_event_loop_that_is_closed_is_dropped() -> None:
 
     def slow() -> None:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
 
     async def ask() -> None:
         worker.call(slow)
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, PATIENCE)
 
     asyncio.run(ask())
     go_on.set()
@@ -222,10 +223,10 @@ async def test_other_journal_objects_are_noticed(path: Path) -> None:
         waiting = asyncio.create_task(one.wait("loop", 1))
         await asyncio.sleep(0)
         assert await other.append("loop", numbered(1), 0) == 1
-        assert await one.wait("loop", 0, timeout=30)
+        assert await one.wait("loop", 0, timeout=PATIENCE)
         assert not waiting.done()
         assert await other.append("loop", numbered(1, 1), 1) == 2
-        assert await asyncio.wait_for(waiting, 30)
+        assert await asyncio.wait_for(waiting, PATIENCE)
 
 
 async def test_a_long_loop_is_read_without_holding_up_others(path: Path) -> None:

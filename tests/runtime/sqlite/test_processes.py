@@ -17,6 +17,7 @@ import flyball
 from flyball.core.errors import JournalFailure
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.testing.conformance.samples import numbered
+from tests.patience import PATIENCE
 from tests.runtime.sqlite.children import go, said, start
 
 SYNCHRONOUS = ("full", "normal")
@@ -97,7 +98,7 @@ async def test_another_process_wakes_those_who_wait(path: Path, synchronous: str
         waiting = [asyncio.create_task(journal.wait("loop", length)) for length in (0, 1, 2)]
         assert await journal.wait("loop", 0, timeout=0.05) is False
         go(child)
-        assert await asyncio.wait_for(asyncio.gather(*waiting[:2]), 30) == [True, True]
+        assert await asyncio.wait_for(asyncio.gather(*waiting[:2]), PATIENCE) == [True, True]
         assert not waiting[2].done()
         waiting[2].cancel()
         said(child)
@@ -165,7 +166,7 @@ def test_a_forked_child_opens_the_file_for_itself(path: Path, synchronous: str) 
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, str(path), synchronous],
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
         capture_output=True,
         text=True,
         env=environment,

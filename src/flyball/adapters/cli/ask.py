@@ -22,6 +22,9 @@ def ask(
     system: Annotated[str, Parameter(name=["--system", "-s"])] = "",
     schema: Path | None = None,
     grammar: Path | None = None,
+    votes: int | None = None,
+    plan: Path | None = None,
+    planned: bool = False,
     temperature: float | None = None,
     max_tokens: int | None = None,
     deadline: Annotated[float, Parameter(show_default=True)] = DEADLINE,
@@ -37,13 +40,18 @@ def ask(
         system: Instructions for the model.
         schema: A file with a JSON Schema that the answer must follow.
         grammar: A file with a grammar (GBNF) that the decoder is held to, of a model that can be (local).
+        votes: Ask so many times, and give what most of the answers say; with --schema.
+        plan: A file with a plan (JSON): steps of the types infer and tool, one after the other.
+        planned: Have the model make a plan first.
         temperature: How freely the model chooses its words.
         max_tokens: How many tokens an answer may have.
         deadline: Seconds for the whole run; 0 for no limit.
         driven: Options of commands that drive a run.
         shared: Options of all commands.
     """
-    from flyball.adapters.cli.loading import grammar_of, schema_of
+    from msgspec.structs import replace
+
+    from flyball.adapters.cli.loading import grammar_of, plan_of, schema_of
     from flyball.adapters.cli.origin import Origin
     from flyball.adapters.cli.prompting import prompt_of
     from flyball.core.messages import user
@@ -54,10 +62,16 @@ def ask(
     if grammar is not None and (schema is not None or driven.output is not None):
         given = "--schema" if schema is not None else "--output"
         raise UserError(f"--grammar and {given} both say how the answer is written: give one of them")
-    origin = Origin().changed(driven, default_model())
+    if votes is not None and (schema is None or votes < 1):
+        raise UserError(f"--votes asks that often, from 1, for an answer by a --schema: not {votes}")
+    if (plan is not None or planned) and (schema is not None or grammar is not None):
+        raise UserError("a plan's steps have answers of their own: leave --schema and --grammar out")
+    origin = replace(Origin().changed(driven, default_model()), votes=votes or 0)
     fields: dict[str, Any] = {}
     if schema is not None:
-        fields["mode"] = Mode.STRUCTURED
+        fields["mode"] = Mode.STRUCTURED if votes is None else Mode.REDUNDANT
+    if plan is not None or planned:
+        fields |= {"mode": Mode.PLAN, "plan": None if plan is None else plan_of(plan)}
     if schema is not None or grammar is not None:
         fields["output"] = OutputContract(
             schema=None if schema is None else schema_of(schema),
@@ -75,16 +89,17 @@ async def _ask(
     request: SystemRequest, origin: Origin, options: dict[str, Any], driven: Driven, shared: Shared
 ) -> int:
     from flyball.adapters.cli.answering import respond
-    from flyball.adapters.cli.serving import is_typed, leaving, serving
+    from flyball.adapters.cli.serving import is_typed, leaving, only_response, serving
     from flyball.core.ids import new_id
 
     journal, loop_id = shared.open(), new_id()
     async with (
-        serving(journal, origin.model, options, yes=driven.yes) as system,
+        serving(journal, origin, options, yes=driven.yes) as system,
         leaving(journal, loop_id),
     ):
+        pieces = system.stream(request, loop_id=loop_id)
         return await respond(
-            system.stream(request, loop_id=loop_id),
+            only_response(pieces) if request.mode == "plan" else pieces,
             as_json=shared.json,
             typed=is_typed(system.agent.spec)
             or (request.output is not None and request.output.schema is not None),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flyball.core.compaction import ContextCompaction
 from flyball.core.events import Admitted, AnswerReviewed, TurnPrepared
 
 
@@ -18,19 +21,32 @@ def _admitted(event: Admitted) -> list[str]:
     told = _passed(event.passed)
     if event.prompt is not None:
         told.append(f"a guardrail made the prompt: {event.prompt.text}")
-    return told
+    return told + _degraded(event.degraded)
 
 
 def _prepared(event: TurnPrepared) -> list[str]:
     if event.skipped:
         return [f"the model was not called in turn {event.turn}: {event.skipped}"]
-    told = [f"what is sent was changed by {note}" for note in event.notes]
+    if event.compact is not None:
+        plan = event.compact
+        size = f"{plan.messages} messages, about {plan.tokens} tokens"
+        return [f"a summary was wanted before turn {event.turn}: there were {size}"]
+    told = [f"what is sent was changed by {note}" for note in event.notes] + _degraded(event.degraded)
     if event.tools is not None:
         told.append(f"on offer in turn {event.turn}: {', '.join(event.tools) or 'no tools'}")
     if event.definitions:
         names = ", ".join([definition.name for definition in event.definitions])
         told.append(f"told otherwise in turn {event.turn}: {names}")
-    return told + _passed(event.passed)
+    return told + compacted(event.compactions) + _passed(event.passed)
+
+
+def compacted(compactions: Sequence[ContextCompaction]) -> list[str]:
+    """By how much what was sent was made shorter."""
+    return [
+        f"{one.by or one.strategy} made {one.messages_before} messages, about {one.tokens_before} tokens, "
+        f"{one.messages_after} and {one.tokens_after}"
+        for one in compactions
+    ]
 
 
 def _reviewed(event: AnswerReviewed) -> list[str]:
@@ -40,6 +56,10 @@ def _reviewed(event: AnswerReviewed) -> list[str]:
     if event.message is not None:
         told.append(f"the answer is now: {event.message.text}")
     return [*told, f"stopped: {event.stop}"] if event.stop else told
+
+
+def _degraded(reasons: tuple[str, ...]) -> list[str]:
+    return [f"went on without knowledge: {reason}" for reason in reasons]
 
 
 def _passed(names: tuple[str, ...]) -> list[str]:

@@ -72,7 +72,7 @@ class Conversation:
         options = {**origin.options(), "instructions": self._instructions}
         opened = AsyncExitStack()
         system = await opened.enter_async_context(
-            serving(self._shared.open(), model, options, yes=self._driven.yes)
+            serving(self._shared.open(), origin, options, yes=self._driven.yes)
         )
         await self._open.aclose()
         self._open, self._system, self._origin = opened, system, origin

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from flyball.core.errors import MissingExtra
 from flyball.core.events import Event
 from flyball.core.usage import CallUsage
+from flyball.orchestrate.spending import spent
 from flyball.orchestrate.state import State
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def cost_of(events: Sequence[Event], state: State) -> RunCost | None:
     from flyball.observe.prices import served
 
     model = origin_of(events, state).model
-    calls = [_told_by(call, model) for call in state.spent]
+    calls = [_told_by(call, model) for call in spent(state)]
     if all(served(call).provider in _OWN for call in calls):
         return None
     try:

@@ -22,6 +22,7 @@ from flyball.core.events import (
     Admitted,
     AnswerReviewed,
     CallsJudged,
+    ChildEnded,
     ChildStarted,
     Delivered,
     Ended,
@@ -43,6 +44,7 @@ from flyball.core.events import (
 from flyball.core.messages import Message, Retry
 from flyball.inference.rendered import Prompt
 from flyball.inference.request import Request, Result
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.lifecycle import phase_of, stage_of
 from flyball.orchestrate.machine import effect_id, fold, inference_owed
 from flyball.orchestrate.projections import ToolCallRecord, tool_calls_made
@@ -50,7 +52,6 @@ from flyball.orchestrate.replay import steps
 from flyball.orchestrate.requests import request_parts
 from flyball.orchestrate.sent import Asking
 from flyball.orchestrate.state import State
-from flyball.orchestrate.turn import waits_for_results
 from flyball.orchestrate.waiting import deferred_requests
 
 _REFUSED = "the check refused the answer"
@@ -254,9 +255,11 @@ def _decisions(event: Event, state: State, answer: Message | None) -> list[str]:
 def _beside_the_turn(event: ModelAnswered | ModelFailed, state: State) -> str:
     """What came of a model call that was made for something else than the turn."""
     if isinstance(event, ModelFailed):
-        return f"the model call for a {event.purpose} failed: {event.error.code}: {event.error.message}"
+        return (
+            f"the model call for a {_MADE[event.purpose]} failed: {event.error.code}: {event.error.message}"
+        )
     model = event.message.model or state.spec.served_by(event.purpose)[0]
-    return f"{model} was asked for a {event.purpose}: {' '.join(event.message.text.split())}"
+    return f"{model} was asked for a {_MADE[event.purpose]}: {' '.join(event.message.text.split())}"
 
 
 def _about_the_loop(event: Event) -> list[str]:
@@ -266,6 +269,8 @@ def _about_the_loop(event: Event) -> list[str]:
         return ["it was tried again"]
     if isinstance(event, ChildStarted):
         return [f"a loop of {event.agent} was begun under it: {event.loop_id}"]
+    if isinstance(event, ChildEnded):
+        return [f"the loop {event.loop_id} was over, with {event.requests} model calls"]
     if isinstance(event, Forked):
         return [f"forked from {short(event.source)} after turn {event.turn}"]
     if isinstance(event, Admitted | TurnPrepared | AnswerReviewed):
@@ -325,9 +330,13 @@ def _verdict(state: State, last: _Open | None) -> str:
     return f"It ended by {by}: {state.error.message}"
 
 
+_MADE = {"repair": "repair", "compact": "summary"}
+"""What a model call is made for, if not for the turn."""
+
 _STANDS = {
     "admit": "its beginning",
     "prepare": "its preparation",
+    "compact": "the summary of what was said",
     "infer": "the model call",
     "judge": "the approval of its tool calls",
     "execute": "its tool calls",

@@ -53,6 +53,6 @@ async def _fork(
         changes["limits"] = replace(state.spec.limits, timeout=limit[0])
     turn, prompt = at
     journal = shared.open()
-    async with serving(journal, origin.model, origin.options(), yes=driven.yes) as system:
+    async with serving(journal, origin, origin.options(), yes=driven.yes) as system:
         forked = await system.fork(loop_id, turn, prompt=prompt or None, **changes)
         return await go_on(system, journal, forked, as_json=shared.json, quiet=driven.quiet)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from flyball.constraint.grammar import check_grammar
+from flyball.constraint.grammar import GrammarDefinition
 from flyball.constraint.validation import validator_of
 from flyball.core.errors import GrammarMalformed, GrammarNotFound, SchemaMalformed, UserError
 from flyball.orchestrate.agent import Agent
@@ -119,6 +119,23 @@ def schema_of(file: Path) -> dict[str, Any]:
     return schema
 
 
+def plan_of(file: Path) -> dict[str, Any]:
+    """The plan that a file holds, as JSON; the system looks at what it says.
+
+    Raises:
+        UserError: it cannot be read, or holds no JSON object.
+    """
+    try:
+        document: Any = msgspec.json.decode(file.read_bytes().removeprefix(BOM_UTF8))
+    except OSError as error:
+        raise UserError(f"--plan {file}: it cannot be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UserError(f"--plan {file}: it holds no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise UserError(f'--plan {file}: a plan is an object, such as {{"steps": [...]}}')
+    return cast("dict[str, Any]", document)
+
+
 def grammar_of(file: Path) -> str:
     """The GBNF grammar that a file holds.
 
@@ -128,18 +145,9 @@ def grammar_of(file: Path) -> str:
         GrammarMalformed: it holds none.
     """
     try:
-        text = file.read_text("utf-8-sig")
-    except FileNotFoundError as error:
-        raise GrammarNotFound(f"--grammar {file}: there is no such file", path=str(file)) from error
-    except OSError as error:
-        raise UserError(f"--grammar {file}: it cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise GrammarMalformed(f"--grammar {file}: it holds no text: {error}", path=str(file)) from error
-    try:
-        check_grammar(text)
-    except GrammarMalformed as error:
-        raise type(error)(f"--grammar {file}: {error.message}", **error.details, path=str(file)) from error
-    return text
+        return GrammarDefinition.from_file(file).grammar
+    except (GrammarNotFound, GrammarMalformed, UserError) as error:
+        raise type(error)(f"--grammar {error.message}", **error.details) from error
 
 
 def _module_of(reference: str, option: str) -> tuple[ModuleType, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flyball.adapters.cli.checked import compacted
 from flyball.core.around import Around
 from flyball.inference.request import Request
 from flyball.orchestrate.sent import Asking
@@ -22,7 +23,7 @@ def told(asking: Asking, around: Around | None, *, failed: bool) -> list[str]:
     times = sum(sent.times for sent in around.sent)
     if times > 1:
         lines.append(f"middleware called the model {times} times")
-    return lines
+    return lines + compacted(around.compactions)
 
 
 def _changed(made: Request, sent: Request) -> list[str]:

@@ -1,4 +1,8 @@
-"""How a user names a run: its id, the beginning of it that no other has, or `last`."""
+"""How a user names a run: its id, the beginning of it that no other has, or `last`.
+
+The runs under a run have ids that begin with its own, and are not meant by the beginning that they share, nor
+by `last`: that is the newest that somebody began, and not another run.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +30,21 @@ async def find_run(journal: Journal, name: str) -> str:
     if name in runs:
         return name
     if name == LAST and runs:
-        return runs[0]
+        return await _last(journal, runs)
     found = [run for run in runs if name and run.startswith(name)]
-    if len(found) == 1:
-        return found[0]
+    above = min(found, key=len, default="")
+    if found and all(run == above or run.startswith(f"{above}-") for run in found):
+        return above
     if found:
         shown = ", ".join(found[:3])
         raise UserError(f"{len(found)} runs begin with {name!r}: give more of the id, such as {shown}")
     newest = f": the newest is {short(runs[0])}, and `flyball runs` lists them" if runs else ", nor any other"
     raise LoopNotFound(f"there is no run {name[:100]!r}{newest}", loop_id=name)
+
+
+async def _last(journal: Journal, runs: list[str]) -> str:
+    for run in runs:
+        events = await journal.read(run)
+        if events and not getattr(events[0], "parent_loop_id", ""):
+            return run
+    return runs[0]

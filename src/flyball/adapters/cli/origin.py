@@ -17,17 +17,19 @@ from flyball.adapters.cli.standing import this_process
 from flyball.core.errors import UserError
 from flyball.core.events import Event, Forked
 from flyball.core.messages import Message, Role
+from flyball.orchestrate.machines import AnyState
 from flyball.orchestrate.state import State
 
 KEY = "flyball"
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """Names of what is code: the model's string, tools as `module[:name]`, the output's type."""
+    """Names of what is code: the model's string, tools as `module[:name]`, the output's type; who votes."""
 
     model: str = ""
     tools: tuple[str, ...] = ()
     output: str = ""
+    votes: int = 0
     process: str = ""
     """Who began it; see `standing`."""
 
@@ -55,16 +57,21 @@ class Origin(Struct, frozen=True, omit_defaults=True):
         if named.model is not None and not named.model.strip():
             raise UserError("-m: the model's name is empty; leave the option out for the default")
         return Origin(
-            named.model or self.model or otherwise, named.tools or self.tools, named.output or self.output
+            named.model or self.model or otherwise,
+            named.tools or self.tools,
+            named.output or self.output,
+            self.votes,
         )
 
 
-def origin_of(events: Sequence[Event], state: State) -> Origin:
+def origin_of(events: Sequence[Event], state: AnyState) -> Origin:
     """What a run was begun with; one of another program, as far as its spec tells."""
     try:
         origin = convert((state.metadata or {}).get(KEY, {}), Origin)
     except ValidationError:
         origin = Origin()
+    if not isinstance(state, State):
+        return origin
     forked = any(isinstance(event, Forked) for event in events)
     # A fork may be of another model than the run whose metadata it has.
     model = state.spec.model if forked or not origin.model else origin.model

@@ -39,12 +39,12 @@ async def _replay(name: str, shared: Shared, *, quiet: bool) -> int:
 async def shown_again(journal: Journal, loop_id: str, *, as_json: bool, quiet: bool) -> int:
     """Show what a run answered; gives the exit code."""
     from flyball.adapters.cli.answering import Answer, print_response
-    from flyball.adapters.cli.serving import is_typed
-    from flyball.orchestrate.recorded import load
+    from flyball.adapters.cli.serving import gives_json
+    from flyball.orchestrate.recorded import load_any
     from flyball.orchestrate.system import System
 
     response = await System(journal=journal).replay(loop_id)
     if as_json:
         return print_response(response)
-    _, state = await load(journal, loop_id)
-    return Answer(typed=is_typed(state.spec), tools=False, quiet=quiet).close(response)
+    typed = response.ok and gives_json((await load_any(journal, loop_id))[1])
+    return Answer(typed=typed, tools=False, quiet=quiet).close(response)

@@ -48,21 +48,22 @@ async def _resume(name: str, verdict: Signal | None, driven: Driven, shared: Sha
     from flyball.adapters.cli.replay import shown_again
     from flyball.adapters.cli.serving import go_on, serving
     from flyball.core.events import Outcome
-    from flyball.orchestrate.recorded import load, send_signal
+    from flyball.orchestrate.recorded import load_any, send_signal
+    from flyball.orchestrate.state import State
 
     async with shared.recorded() as journal:
         loop_id = await find_run(journal, name)
-        events, state = await load(journal, loop_id)
+        events, state = await load_any(journal, loop_id)
         if verdict is not None:
             try:
                 await send_signal(journal, loop_id, verdict)
             except SignalRefused:
                 raise UserError(f"no tool call of run {name!r} waits for approval") from None
-        if state.paused or state.pausing:
+        if state.paused or (isinstance(state, State) and state.pausing):
             await send_signal(journal, loop_id, Signal(SignalType.RESUME, by="cli"))
         if state.at == "done" and state.outcome is Outcome.SUCCESS:
             return await shown_again(journal, loop_id, as_json=shared.json, quiet=driven.quiet)
         origin = origin_of(events, state).changed(driven)
     journal = shared.open()
-    async with serving(journal, origin.model, origin.options(), yes=driven.yes) as system:
+    async with serving(journal, origin, origin.options(), yes=driven.yes) as system:
         return await go_on(system, journal, loop_id, as_json=shared.json, quiet=driven.quiet)

@@ -13,11 +13,15 @@ from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.adapters.cli.standing import DEFERRED, INTERRUPTED
 from flyball.core.errors import JournalFailure, UserError
 from flyball.core.events import Stage
+from flyball.orchestrate.contracts.asked import asked_in
 from flyball.orchestrate.journal import Journal
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
+
+    from flyball.observe.run_cost import RunCost
+    from flyball.orchestrate.flow_state import FlowState
 
 _COLOURS: dict[str, str] = {
     DEFERRED: "yellow",
@@ -34,7 +38,8 @@ class Line(Struct, frozen=True):
     """A run in a few words.
 
     `stage` is a `Stage`, `deferred` or `interrupted`, `error` a code of the taxonomy; `input` and `output`
-    are tokens.
+    are tokens. `waits` are the calls of runs under it that wait for somebody. `cost` is None where no price
+    is meant, or nobody here knows any.
     """
 
     run: str
@@ -47,6 +52,8 @@ class Line(Struct, frozen=True):
     output: int
     prompt: str
     error: str = ""
+    waits: tuple[str, ...] = ()
+    cost: RunCost | None = None
 
 
 def runs(
@@ -91,26 +98,53 @@ async def _runs(shared: Shared, *, failed: bool, limit: int) -> int:
 
 async def line_of(journal: Journal, loop_id: str) -> Line:
     """A run in a few words; of one that cannot be read, why."""
+    from flyball.adapters.cli.costing import cost_of
     from flyball.adapters.cli.origin import origin_of, said_first
-    from flyball.adapters.cli.standing import standing
-    from flyball.orchestrate.recorded import load
+    from flyball.adapters.cli.standing import standing_in_all
+    from flyball.orchestrate.flow_state import FlowState
+    from flyball.orchestrate.recorded import load_any
 
     try:
-        events, state = await load(journal, loop_id)
+        events, state = await load_any(journal, loop_id)
     except JournalFailure as error:
         return Line(loop_id, 0.0, "", "", "", 0, 0, 0, error.message, error.code)
+    if isinstance(state, FlowState):
+        return _flow_line(state)
     usage, origin = state.usage, origin_of(events, state)
+    stage, waits = await standing_in_all(journal, events, state, origin.process)
     return Line(
         loop_id,
         state.started_at,
         state.spec.agent,
         origin.model,
-        standing(events, state, origin.process),
+        stage,
         state.turn,
         usage.input_tokens,
         usage.output_tokens,
         said_first(state),
         "" if state.error is None else state.error.code,
+        waits,
+        cost_of(events, state),
+    )
+
+
+def _flow_line(state: FlowState) -> Line:
+    """A flow in a few words: its steps stand for turns, and what all loops under it used for its tokens."""
+    from flyball.orchestrate.machines import stage
+
+    usage, error = state.usage, "" if state.error is None else state.error.code
+    given = asked_in(state.input)
+    return Line(
+        state.loop_id,
+        state.started_at,
+        state.flow.name,
+        "",
+        str(stage(state)),
+        len(state.ended),
+        usage.input_tokens,
+        usage.output_tokens,
+        given,
+        error,
     )
 
 
@@ -123,6 +157,8 @@ def table_of(lines: list[Line], width: int) -> Table:
     from flyball.adapters.cli.screen import one_line
 
     names = ["run", "when", "model", "stage", "turns", "tokens"]
+    if any(line.cost is not None for line in lines):
+        names.append("cost")
     if width < 100:
         names = ["run", "model", "stage"] if width >= 72 else ["run", "stage"]
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", expand=True)
@@ -130,7 +166,10 @@ def table_of(lines: list[Line], width: int) -> Table:
     for name in names:
         widest = max([len(name), *[row[name].cell_len for row in cells]])
         table.add_column(
-            name, justify="right" if name in ("turns", "tokens") else "left", no_wrap=True, width=widest
+            name,
+            justify="right" if name in ("turns", "tokens", "cost") else "left",
+            no_wrap=True,
+            width=widest,
         )
     table.add_column("prompt", no_wrap=True, overflow="ellipsis", ratio=1)
     for line, row in zip(lines, cells, strict=True):
@@ -144,7 +183,8 @@ def _cells(line: Line, names: list[str]) -> dict[str, Text]:
     from flyball.adapters.cli.naming import short
     from flyball.adapters.cli.screen import one_line
 
-    model = line.model if line.agent in ("", "agent") else f"{line.agent} · {line.model}"
+    named = [name for name in (line.agent, line.model) if name and name != "agent"]
+    model = " · ".join(named)
     colour = _COLOURS.get(line.stage, "cyan") if line.stage else "red"
     tokens = f"{line.input} → {line.output}" if line.input or line.output else ""
     cells = {
@@ -154,6 +194,7 @@ def _cells(line: Line, names: list[str]) -> dict[str, Text]:
         "stage": Text(line.stage or "unreadable", style=colour),
         "turns": Text(str(line.turns)),
         "tokens": Text(tokens),
+        "cost": Text("" if line.cost is None else "unknown" if line.cost.total is None else str(line.cost)),
     }
     return {name: cells[name] for name in names}
 

@@ -9,18 +9,25 @@ from typing import Any
 
 from flyball.adapters.cli.exits import RUN
 from flyball.adapters.cli.naming import short
+from flyball.adapters.cli.origin import Origin
 from flyball.core.errors import CancelledSignal
 from flyball.core.spec import LoopSpec
+from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.contracts import SystemResponse
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.recorded import load
+from flyball.orchestrate.machines import AnyState
+from flyball.orchestrate.patterns.redundant import Redundancy
+from flyball.orchestrate.recorded import load_any
+from flyball.orchestrate.serving.flows import recorded_request
+from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 from flyball.runtime.sqlite import SQLiteJournal
 
 
 @asynccontextmanager
 async def serving(
-    journal: SQLiteJournal, model: str, options: Mapping[str, Any], *, yes: bool = False
+    journal: SQLiteJournal, origin: Origin, options: Mapping[str, Any], *, yes: bool = False
 ) -> AsyncGenerator[System]:
     """A system whose runs are recorded; at the end its engine and its journal are closed.
 
@@ -31,10 +38,10 @@ async def serving(
     from flyball.adapters.cli.fetching import fetched
 
     async with journal:
-        agent: Agent[Any, Any] = Agent(await fetched(model), **options)
+        agent: Agent[Any, Any] = Agent(await fetched(origin.model), **options)
         if any(tool.spec.approval for tool in agent.config.tools):
             agent = agent.clone(approval=approval(yes=yes))
-        system = System(agent, journal=journal)
+        system = System(agent, journal=journal, redundancy=Redundancy(n=origin.votes))
         try:
             yield system
         finally:
@@ -60,21 +67,46 @@ async def leaving(journal: Journal, loop_id: str) -> AsyncGenerator[None]:
         raise error from None
 
 
+async def only_response(
+    pieces: AsyncGenerator[StreamEvent | SystemResponse],
+) -> AsyncGenerator[StreamEvent | SystemResponse]:
+    """A stream without its pieces: those of a plan's steps are on the way to the answer, not part of it."""
+    try:
+        async for piece in pieces:
+            if isinstance(piece, SystemResponse):
+                yield piece
+    finally:
+        await pieces.aclose()
+
+
 def is_typed(spec: LoopSpec) -> bool:
     """Whether the answer is JSON, and not text."""
     return spec.output.schema is not None or bool(spec.output.tools)
+
+
+def _is_plan(state: AnyState) -> bool:
+    return not isinstance(state, State) and recorded_request(state).mode == "plan"
+
+
+def gives_json(state: AnyState) -> bool:
+    """Whether a recorded run's answer is JSON, and not text."""
+    if isinstance(state, State):
+        return is_typed(state.spec)
+    output = recorded_request(state).output
+    return output is not None and output.schema is not None
 
 
 async def go_on(system: System, journal: Journal, loop_id: str, *, as_json: bool, quiet: bool) -> int:
     """Drive a recorded run to its end and show it; one that ended badly is tried again. The exit code."""
     from flyball.adapters.cli.answering import respond
 
-    _, state = await load(journal, loop_id)
+    _, state = await load_any(journal, loop_id)
+    pieces = system.resume_stream(loop_id, retry=True)
     async with leaving(journal, loop_id):
         return await respond(
-            system.resume_stream(loop_id, retry=True),
+            only_response(pieces) if _is_plan(state) else pieces,
             as_json=as_json,
-            typed=is_typed(state.spec),
-            tools=bool(state.spec.tools),
+            typed=gives_json(state),
+            tools=bool(state.spec.tools) if isinstance(state, State) else bool(system.agent.config.tools),
             quiet=quiet,
         )

@@ -27,23 +27,28 @@ def show(
 
 async def _show(name: str, shared: Shared) -> int:
     from flyball.adapters.cli.naming import find_run
-    from flyball.orchestrate.recorded import load
+    from flyball.adapters.cli.standing import standing_in_all
+    from flyball.orchestrate.flow_state import FlowState
+    from flyball.orchestrate.recorded import load_any
 
     async with shared.recorded() as journal:
         loop_id = await find_run(journal, name)
-        events, state = await load(journal, loop_id)
+        events, state = await load_any(journal, loop_id)
+        if isinstance(state, FlowState):
+            from flyball.adapters.cli.flow_course import show_flow
+
+            return show_flow(events, state, as_json=shared.json)
+        _, waits = await standing_in_all(journal, events, state, "")
         if shared.json:
             from msgspec import to_builtins
 
-            from flyball.adapters.cli.costing import cost_of
             from flyball.adapters.cli.runs import line_of
             from flyball.adapters.cli.screen import write_json
             from flyball.orchestrate.projections import timeline
 
             line = to_builtins(await line_of(journal, loop_id))
-            cost = to_builtins(cost_of(events, state))
             steps = to_builtins(timeline(events))
-            write_json({**line, "cost": cost, "answer": state.answer, "timeline": steps})
+            write_json({**line, "answer": state.answer, "timeline": steps})
             return 0
     from rich.text import Text
 
@@ -51,6 +56,8 @@ async def _show(name: str, shared: Shared) -> int:
     from flyball.adapters.cli.timeline import print_timeline
 
     print_timeline(events)
+    for one in waits:
+        out().print(Text(f"⧗ {plain(one)}", style="yellow"), soft_wrap=True)
     if state.answer:
         out().print(Text(f"\n{plain(state.answer)}"), soft_wrap=True)
     elif state.error is not None:

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flyball.core.events import Event, Forked, Reopened, Resumed, Stage
+from flyball.orchestrate.calls import waits_for_results
+from flyball.orchestrate.family import waiting_calls
+from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.state import State
-from flyball.orchestrate.turn import waits_for_results
 
 INTERRUPTED = "interrupted"
 """Stands where a stage does: the run is not over, and nobody drives it."""
@@ -38,6 +40,24 @@ def standing(events: Sequence[Event], state: State, process: str) -> str:
         return str(stage)
     taken_over = any(isinstance(event, Resumed | Reopened | Forked) for event in events)
     return INTERRUPTED if late or (not taken_over and _has_ended(process)) else str(stage)
+
+
+async def standing_in_all(
+    journal: Journal, events: Sequence[Event], state: State, process: str
+) -> tuple[str, tuple[str, ...]]:
+    """How a run stands with all that is under it, and which calls under it wait for somebody, each in a line.
+
+    A run whose own calls wait has its own stage; one that waits for a run under it has that one's.
+    """
+    own = standing(events, state, process)
+    if state.at != "execute" or not state.children:
+        return own, ()
+    waits = [one for one in await waiting_calls(journal, state) if one.loop_id != state.loop_id]
+    lines = tuple([str(one) for one in waits])
+    if not waits or own in (Stage.PAUSED, Stage.AWAITING_APPROVAL, DEFERRED):
+        return own, lines
+    approval = any(one.wants == "approval" for one in waits)
+    return (str(Stage.AWAITING_APPROVAL) if approval else DEFERRED), lines
 
 
 def _has_ended(process: str) -> bool:

@@ -8,8 +8,8 @@ Both take a loop's events, such as `await result.events()` gives them, and read 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard, assert_never
 
 from msgspec import Struct
 
@@ -19,7 +19,19 @@ from flyball.adapters.cli.origin import agent_and_model, origin_of, said_first
 from flyball.adapters.cli.screen import one_line, out
 from flyball.adapters.cli.standing import DEFERRED, INTERRUPTED, standing
 from flyball.core.encodable import as_text
-from flyball.core.events import ChildStarted, Ended, Event, Forked, Reopened, Resumed, SignalReceived, Stage
+from flyball.core.events import (
+    ChildEnded,
+    ChildStarted,
+    Ended,
+    Event,
+    Forked,
+    Reopened,
+    Resumed,
+    SignalReceived,
+    Stage,
+    ToolReturned,
+)
+from flyball.core.messages import ResultKind
 from flyball.orchestrate.lifecycle import Phase
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections import (
@@ -72,7 +84,7 @@ class Step(Struct, frozen=True):
     tokens: str = ""
 
 
-_Beside: TypeAlias = Resumed | Reopened | Forked | SignalReceived | ChildStarted
+_Beside: TypeAlias = Resumed | Reopened | Forked | SignalReceived | ChildStarted | ChildEnded
 """What is drawn beside the timeline's own events."""
 _Told: TypeAlias = "TimelineEvent | _Beside"
 
@@ -92,26 +104,30 @@ def timeline_view(events: Sequence[Event]) -> RenderableType:
     Raises:
         JournalCorrupt: the events are no journal.
     """
+    state = fold(events)
+    return course_view(steps_of(events), state.started_at, lambda whole: _head(events, state, whole))
+
+
+def course_view(steps: Sequence[Step], started_at: float, head: Callable[[float], Text]) -> RenderableType:
+    """Steps as something that rich can print, under a head that is told how many seconds they took in all."""
     from rich.console import Group
     from rich.text import Text
 
-    state = fold(events)
-    steps = steps_of(events)
-    began = min([state.started_at, *[step.at for step in steps]])
+    began = min([started_at, *[step.at for step in steps]])
     whole = max([step.at + (step.took or 0.0) for step in steps], default=began) - began
     rows = [
         (
-            Text(f"+{_seconds(step.at - began)}", style="dim"),
+            Text(f"+{seconds(step.at - began)}", style="dim"),
             Text(step.mark, style=step.style),
             Text(step.what, style=step.style if step.took is None else "bold"),
             Text(step.about, style="dim"),
-            Text("" if step.took is None else _seconds(step.took)),
+            Text("" if step.took is None else seconds(step.took)),
             Text(step.tokens, style="cyan"),
             _bar(step, began, whole),
         )
         for step in steps
     ]
-    return Group(_head(events, state, whole), _Rows(rows))
+    return Group(head(whole), _Rows(rows))
 
 
 class _Rows:
@@ -150,6 +166,7 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
     begun: dict[str, InferenceStartEvent | ToolStartEvent] = {}
     steps: list[Step] = []
     others = [event for event in events if isinstance(event, _Beside)]
+    outside = {event.result.call_id for event in events if _is_deferred(event)}
     told: list[_Told] = sorted([*timeline(events), *others], key=lambda event: event.at)
     calls = 0
     for event in told:
@@ -162,16 +179,31 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
             steps.append(_inference(start, event, calls))
         elif isinstance(event, ToolEndEvent):
             start = begun.pop(event.correlation.span_id)
-            steps.append(_tool(start.at, event, by_call.get(event.tool_call_id)))
+            took = event.duration_ms / 1000
+            if event.tool_call_id in outside:
+                took = event.at - start.at
+            steps.append(_tool(_since(start, event, took), took, event, by_call.get(event.tool_call_id)))
         elif (moment := _moment(event)) is not None:
             steps.append(moment)
     over = isinstance(events[-1], Ended)
     steps += [
         _deferred(start, by_call.get(start.tool_call_id), over=over)
         for start in begun.values()
-        if isinstance(start, ToolStartEvent)
+        if isinstance(start, ToolStartEvent) and start.tool_call_id in outside
     ]
     return sorted(steps, key=lambda step: step.at + (1e-9 if step.took is None else 0))
+
+
+def _is_deferred(event: Event) -> TypeGuard[ToolReturned]:
+    """Whether an event says that a call's result will come from outside."""
+    return isinstance(event, ToolReturned) and event.result.status is ResultKind.DEFERRED
+
+
+def _since(
+    start: InferenceStartEvent | ToolStartEvent, end: InferenceEndEvent | ToolEndEvent, took: float
+) -> float:
+    """When a call really began: it was owed from its start on, and may have waited to be made."""
+    return max(start.at, end.at - took)
 
 
 def _inference(start: InferenceStartEvent, end: InferenceEndEvent, number: int) -> Step:
@@ -186,24 +218,30 @@ def _inference(start: InferenceStartEvent, end: InferenceEndEvent, number: int) 
     plural = "s" if end.finish_reason == "tool" and end.tool_call_count != 1 else ""
     style = "red" if end.finish_reason == "error" else "magenta"
     tokens = f"{end.tokens_in} → {end.tokens_out}" if end.tokens_in or end.tokens_out else ""
+    took = end.duration_ms / 1000
     return Step(
-        start.at,
+        _since(start, end, took),
         "◆",
         style,
         f"model call {number}",
-        f"{sent} → {came}{plural}",
-        end.duration_ms / 1000,
+        f"{_purpose(start)}{sent} → {came}{plural}",
+        took,
         tokens,
     )
 
 
-def _tool(at: float, end: ToolEndEvent, record: ToolCallRecord | None) -> Step:
+def _purpose(start: InferenceStartEvent) -> str:
+    """What a model call is made for, if not for a turn: the request's id tells."""
+    return "summary: " if start.correlation.model_request_id.split("/")[-2:-1] == ["compact"] else ""
+
+
+def _tool(at: float, took: float, end: ToolEndEvent, record: ToolCallRecord | None) -> Step:
     about = ""
     if record is not None:
         came = record.error if record.error is not None else as_text(record.result)
         about = f"{one_line(as_text(record.arguments), 60)} → {one_line(came, 60)}"
     style = "blue" if end.success else "red"
-    return Step(at, "▸", style, end.tool_name, about, end.duration_ms / 1000)
+    return Step(at, "▸", style, end.tool_name, about, took)
 
 
 def _deferred(start: ToolStartEvent, record: ToolCallRecord | None, *, over: bool) -> Step:
@@ -224,6 +262,8 @@ def _moment(event: LifecycleTransitionEvent | _Beside) -> Step | None:
         return Step(event.at, "⑂", "yellow", "forked", f"from {short(event.source)} after turn {event.turn}")
     if isinstance(event, ChildStarted):
         return Step(event.at, "⇣", "yellow", "child", f"{event.agent} as {event.loop_id}")
+    if isinstance(event, ChildEnded):
+        return Step(event.at, "⇡", "yellow", "child over", f"{event.loop_id}: {event.requests} model calls")
     if isinstance(event, SignalReceived):
         signal = event.signal
         about = " ".join(
@@ -254,7 +294,7 @@ def _head(events: Sequence[Event], state: State, whole: float) -> Text:
     speed = f", {usage.tokens_per_second:.0f} tokens/s" if usage.tokens_per_second else ""
     cost = cost_of(events, state)
     paid = "" if cost is None else ", cost unknown" if cost.total is None else f", {cost}"
-    head.append(f"  {tokens}{_seconds(whole)}{speed}{paid}\n", style="dim")
+    head.append(f"  {tokens}{seconds(whole)}{speed}{paid}\n", style="dim")
     head.append("> ", style="bold green")
     head.append(f"{one_line(said_first(state), 300)}\n")
     return head
@@ -275,8 +315,9 @@ def _bar(step: Step, began: float, whole: float) -> Text:
     return bar
 
 
-def _seconds(seconds: float) -> str:
-    seconds = max(seconds, 0.0)
-    if seconds < 0.0995:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"
+def seconds(took: float) -> str:
+    """A length of time, in the shortest way that is clear."""
+    took = max(took, 0.0)
+    if took < 0.0995:
+        return f"{took * 1000:.0f} ms"
+    return f"{took:.2f} s" if took < 100 else f"{took:.0f} s"

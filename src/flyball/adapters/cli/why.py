@@ -37,15 +37,22 @@ async def _why(name: str, turn: int | None, shared: Shared, *, full: bool) -> in
     from flyball.adapters.cli.page import print_explanation
     from flyball.adapters.cli.rendering import with_prompts
     from flyball.adapters.cli.screen import write_json
-    from flyball.adapters.cli.standing import standing
+    from flyball.adapters.cli.standing import standing_in_all
     from flyball.core.errors import UserError
-    from flyball.orchestrate.recorded import load
+    from flyball.orchestrate.flow_state import FlowState
+    from flyball.orchestrate.recorded import load_any
 
     async with shared.recorded() as journal:
-        events, state = await load(journal, await find_run(journal, name))
-    told = explain(events)
-    stage = standing(events, state, origin_of(events, state).process)
-    told = msgspec.structs.replace(told, stage=stage)
+        events, state = await load_any(journal, await find_run(journal, name))
+        if isinstance(state, FlowState):
+            from flyball.adapters.cli.flow_course import why_flow
+
+            return why_flow(events, state, as_json=shared.json)
+        process = origin_of(events, state).process
+        stage, waits = await standing_in_all(journal, events, state, process)
+    told = msgspec.structs.replace(explain(events), stage=stage)
+    if waits and not state.awaiting:
+        told = msgspec.structs.replace(told, verdict=f"It waits for a run under it: {'; '.join(waits)}.")
     if turn is not None:
         told = msgspec.structs.replace(told, turns=tuple([one for one in told.turns if one.number == turn]))
         if not told.turns:

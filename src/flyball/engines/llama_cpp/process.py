@@ -32,6 +32,8 @@ Sink: TypeAlias = Callable[[Frame | FlyballError], None]
 _LAST_LINES = 40
 _GRACE = 2.0
 """Seconds that an ending child has before it is killed."""
+_CERTAIN = 30.0
+"""Seconds that the system has to end a child that was killed: a moment, if the machine is not busy."""
 
 
 class Ready(Struct, frozen=True):
@@ -116,7 +118,7 @@ class ChildProcess:
             self._kill()
         if not self._ended.wait(_GRACE):
             self._kill()
-            self._ended.wait(_GRACE)
+            self._ended.wait(_CERTAIN)
 
     def _live(self) -> None:
         try:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterable, Sequence
 
+from msgspec.structs import replace
+
+from flyball.core.apart import apart, messages_apart
 from flyball.core.around import Around, note
 from flyball.core.errors import UserError
 from flyball.inference.engine import Engine
@@ -61,7 +64,7 @@ class MiddlewareEngine(WrapperEngine):
         """See `Engine.infer`."""
         account = Account(request)
         try:
-            result = await self._asked(account, 0, request, ())
+            result = await self._asked(account, 0, _own(request), ())
         except BaseException as error:
             note(error, account.around())
             raise
@@ -70,7 +73,7 @@ class MiddlewareEngine(WrapperEngine):
     def stream(self, request: Request) -> MiddlewareStream:
         """See `Engine.stream`."""
         account = Account(request)
-        return MiddlewareStream(account, self._streamed(account, 0, request, ()))
+        return MiddlewareStream(account, self._streamed(account, 0, _own(request), ()))
 
     async def _asked(self, account: Account, index: int, request: Request, by: tuple[str, ...]) -> Result:
         """Ask the middleware of this number; after the last, the engine."""
@@ -163,3 +166,14 @@ async def _close(stream: AsyncIterable[StreamEvent]) -> None:
     except Exception:
         # The answer stands, or nobody wants it any more: how a stream is left changes neither.
         _log.debug("a stream could not be closed", exc_info=True)
+
+
+def _own(request: Request) -> Request:
+    """The request for middleware to do with as it likes: the loop's own, and its tools', are left alone."""
+    return replace(
+        request,
+        messages=messages_apart(request.messages),
+        tools=apart(request.tools),
+        settings=apart(request.settings),
+        output=apart(request.output),
+    )

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeAlias, TypeVar
 
+from flyball.core.compaction import ContextCompaction
 from flyball.core.errors import UserError
 from flyball.core.feature import Feature
 from flyball.inference.request import Request, Result
@@ -40,6 +41,13 @@ class Middleware(Feature):
     ) -> AsyncIterator[StreamEvent] | Awaitable[AsyncIterator[StreamEvent]]:
         """The answer in pieces, closed by a `Finish`; most are async generators."""
         return call_next(request)
+
+    def compaction(self, given: Request, passed: Request) -> ContextCompaction | None:
+        """By how much it has made a request shorter that it passes on changed: recorded with the answer.
+
+        For who shortens what is sent, and wants it known; others leave it at None.
+        """
+        return None
 
     @property
     def has_request(self) -> bool:

@@ -26,7 +26,7 @@ class Logging(Middleware):
         self,
         logger: logging.Logger | str | Callable[[str], object] = "flyball.model",
         *,
-        level: int = logging.INFO,
+        level: int | str = logging.INFO,
         content: bool = False,
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -34,8 +34,11 @@ class Logging(Middleware):
             logger = logging.getLogger(logger)
         if not isinstance(logger, logging.Logger) and not callable(logger):
             raise UserError(f"Logging takes a logger, its name, or a function of the text, not {logger!r}")
+        named = logging.getLevelNamesMapping().get(level) if isinstance(level, str) else level
+        if type(named) is not int:
+            raise UserError(f"Logging takes a level such as logging.INFO or 'INFO', not {level!r}")
         self._logger = logger
-        self._level = level
+        self._level = named
         self._content = content
         self._now = now
 

@@ -11,7 +11,7 @@ snake_case of pagantic's names, and a key that nobody knows is kept in `extra`, 
 
 from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
 from flyball.orchestrate.contracts.request import ExecutionHints, OutputContract, SystemRequest
-from flyball.orchestrate.contracts.response import SystemResponse, ValidationResult
+from flyball.orchestrate.contracts.response import SystemResponse, ValidationReport, ValidationResult
 from flyball.orchestrate.lifecycle import Mode
 from flyball.orchestrate.projections import ToolCallRecord
 
@@ -24,5 +24,6 @@ __all__ = [
     "SystemRequest",
     "SystemResponse",
     "ToolCallRecord",
+    "ValidationReport",
     "ValidationResult",
 ]

@@ -53,10 +53,12 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
         """
         for name, highest in _HIGHEST.items():
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and 0 <= value <= highest):
+            if value is not None and not _is_between(value, highest):
                 limit = f" and at most {highest:g}" if math.isfinite(highest) else ""
                 field = f"hints.{name}"
-                raise InvalidRequest(f"{field} should be at least 0{limit}, but is {value!r}", field=field)
+                number = isinstance(value, int | float) and not isinstance(value, bool)
+                wanted = f"at least 0{limit}" if number else "a number"
+                raise InvalidRequest(f"{field} should be {wanted}, but is {value!r:.100}", field=field)
         return self
 
     def to_json(self) -> dict[str, JSON]:
@@ -77,6 +79,14 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
         )
 
 
+def _is_between(value: Any, highest: float) -> bool:
+    """Whether a value is a number from 0 on that a machine can count with."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value <= min(highest, _MOST)  # and so neither infinite nor NaN
+
+
+_MOST = 2.0**53
 _HIGHEST = {"max_tokens": math.inf, "timeout": math.inf, "temperature": math.inf, "top_p": 1.0}
 _HINTS = frozenset(ExecutionHints.__struct_fields__) - {"extra"}
 
@@ -149,7 +159,8 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A request to the system. Ids that are empty are filled in at the boundary; others go on as they are.
 
     `session_id` names the conversation that the request belongs to, if it belongs to one. `tools` are the
-    names of the tools that it may use; none means all. `metadata` is handed to every tool call.
+    names of the tools that it may use; none means all. `metadata` is handed to every tool call. `plan` is the
+    plan of a request in mode plan, as JSON (`flyball.orchestrate.plan.forms`): then no planner is asked.
     """
 
     request_id: str = ""
@@ -161,6 +172,7 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     output: OutputContract | None = None
     tools: tuple[str, ...] = ()
     metadata: dict[str, Any] | None = None
+    plan: dict[str, Any] | None = None
     extra: dict[str, Any] | None = None
 
     def check(self) -> SystemRequest:
@@ -172,6 +184,8 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
             SchemaMalformed: the schema is no JSON Schema.
             GrammarMalformed: the grammar is none.
         """
+        if not isinstance(self.hints, ExecutionHints):  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's
+            raise InvalidRequest(f"hints should be ExecutionHints, but is {self.hints!r:.100}", field="hints")
         self.hints.check()
         request = _typed(self)
         conversation(request.messages)
@@ -179,6 +193,11 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
             request.output.check()
         if not all(request.tools):
             raise InvalidRequest("tools holds an empty name: leave it out", field="tools")
+        if request.plan is not None and request.mode is not Mode.PLAN:
+            raise InvalidRequest(
+                f"a plan is for the mode plan, and the mode is {request.mode!s}: leave one of them out",
+                field="plan",
+            )
         needs_schema = request.mode in (Mode.STRUCTURED, Mode.REDUNDANT)
         if needs_schema and (request.output is None or request.output.schema is None):
             raise SchemaRequired(
@@ -199,8 +218,13 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
         }
         output = None if self.output is None else self.output.to_json()
         known |= filled(
-            hints=self.hints.to_json(), output=output, tools=list(self.tools), metadata=self.metadata
+            hints=self.hints.to_json(),
+            output=output,
+            tools=list(self.tools),
+            metadata=self.metadata,
         )
+        if self.plan is not None:
+            known["plan"] = self.plan  # also an empty one: it is the request's own, and refused
         return written(known, self.extra, _REQUEST)
 
     @classmethod
@@ -222,8 +246,15 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 output=inner(fields, "output", OutputContract.read),
                 tools=names(fields, "tools"),
                 metadata=fields.mapping("metadata"),
+                plan=_plan(fields),
                 extra=fields.rest(),
             )
+
+
+def _plan(fields: Fields) -> dict[str, Any] | None:
+    """The plan as it is: also an empty one is the request's own."""
+    plan = fields.any("plan")
+    return None if plan is None else Fields(plan, fields.place("plan")).rest() or {}
 
 
 _REQUEST = frozenset(SystemRequest.__struct_fields__) - {"extra"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -19,9 +19,10 @@ from flyball.orchestrate.projections import ToolCallRecord
 
 
 class ValidationResult(Struct, frozen=True, omit_defaults=True):
-    """What was checked: how many answers passed and failed, how many repairs were made, what is still wrong.
+    """What was checked: how much passed and failed, how many repairs were made, what is still wrong.
 
-    `violations` are those of the answer that the response holds; `warnings` tell what else was put right.
+    Of a run, answers are counted; of one answer (see `ConstraintPipeline`), the stages that looked at it.
+    `violations` are those of the answer that there is; `warnings` tell what else was put right.
     """
 
     passed: int = 0
@@ -54,6 +55,9 @@ class ValidationResult(Struct, frozen=True, omit_defaults=True):
             extra=fields.rest(),
         )
 
+
+ValidationReport: TypeAlias = ValidationResult
+"""The same by the name that it has where an answer is checked, rather than in a response."""
 
 _VALIDATION = frozenset(ValidationResult.__struct_fields__) - {"extra"}
 

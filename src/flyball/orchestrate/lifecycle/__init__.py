@@ -14,17 +14,19 @@ Where a loop stands in it:
 - `validate` only while an answer is being checked, so not at all where nothing checks it;
 - a terminal phase as soon as the outcome is decided: nothing can change it any more;
 - only reopening (the signal `retry`, `REOPENING` below) leads out of an end, to another attempt.
+A flow (a plan, a vote, an answer in two phases) has a course of its own, beside those of its loops: `flows`.
 A loop that is paused or waits for approval does so inside `execute`, unless it had not come so far.
 """
 
+from flyball.orchestrate.lifecycle.course import Transition
 from flyball.orchestrate.lifecycle.execution import (
     ExecutionContext,
     ExecutionState,
-    Transition,
     execution_context,
     execution_state,
     transitions,
 )
+from flyball.orchestrate.lifecycle.flows import FlowCourse
 from flyball.orchestrate.lifecycle.phases import (
     EDGES,
     NOMINAL_STAGES,
@@ -47,6 +49,7 @@ __all__ = [
     "RETRY",
     "ExecutionContext",
     "ExecutionState",
+    "FlowCourse",
     "Mode",
     "Path",
     "Phase",

@@ -1,11 +1,11 @@
-"""The course of a loop through its lifecycle, worked out from its journal."""
+"""Where a loop stands in its lifecycle, and all about its execution, worked out from its journal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from flyball.core.errors import (
     JournalCorrupt,
@@ -14,38 +14,33 @@ from flyball.core.errors import (
     ToolExecutionFailed,
 )
 from flyball.core.events import (
-    Admitted,
     Delivered,
     Event,
+    FlowStarted,
     Forked,
     Outcome,
     Reopened,
     Started,
+    StepEnded,
     ToolReturned,
     TurnSettled,
 )
+from flyball.core.flow import node_at
 from flyball.orchestrate.correlation import loop_correlation
-from flyball.orchestrate.lifecycle.phases import RETRY, Mode, Phase
-from flyball.orchestrate.lifecycle.standing import phase_of
-from flyball.orchestrate.replay import steps
+from flyball.orchestrate.flow_state import FlowState
+from flyball.orchestrate.lifecycle.course import Transition, course
+from flyball.orchestrate.lifecycle.flows import candidates_in, flow_course, flow_mode
+from flyball.orchestrate.lifecycle.phases import Mode, Phase
 from flyball.orchestrate.state import State
-
-
-class Transition(Struct, frozen=True):
-    """A loop went from one phase to another: when, in which attempt (the one that it begins), and why."""
-
-    from_: Phase = field(name="from_state")
-    to: Phase = field(name="to_state")
-    at: float
-    attempt: int
-    reason: str
+from flyball.rerank.candidate import Candidate
 
 
 class ExecutionState(Struct, frozen=True):
     """Where a loop stands in its lifecycle.
 
     `attempt` counts from 1 and grows with every retry and every reopening. A step is a turn: a model call
-    with the handling of its tool calls. `last_error` may be one that the loop has recovered from.
+    with the handling of its tool calls; or, of a flow, what it is made of. `last_error` may be one that the
+    loop has recovered from.
     """
 
     current: Phase
@@ -59,7 +54,8 @@ class ExecutionState(Struct, frozen=True):
 class ExecutionContext(Struct, frozen=True):
     """All about one execution: what was fixed at its beginning, and where it stands now.
 
-    `mode` is `structured` where the answer is held to a schema. `selected_tools` are those on offer.
+    `mode` is `structured` where the answer is held to a schema; a flow says which it is. `selected_tools` are
+    those on offer; `candidates` what is voted on, or was found.
     """
 
     request_id: str
@@ -69,6 +65,7 @@ class ExecutionContext(Struct, frozen=True):
     started_at: float
     state: ExecutionState
     selected_tools: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     metadata: dict[str, Any] | None = None
 
 
@@ -81,7 +78,8 @@ def transitions(events: Iterable[Event]) -> list[Transition]:
         JournalCorrupt: the events are no journal.
     """
     made: list[Transition] = []
-    for moves, event, _ in course(events):
+    recorded = list(events)
+    for moves, event, _ in flow_course(recorded) if _is_flow(recorded) else course(recorded):
         if isinstance(event, Forked):
             made.clear()
         made.extend(moves)
@@ -94,7 +92,8 @@ def execution_state(events: Iterable[Event]) -> ExecutionState:
     Raises:
         JournalCorrupt: the events are no journal.
     """
-    return _standing(events)[0]
+    recorded = list(events)
+    return _flow_standing(recorded)[0] if _is_flow(recorded) else _standing(recorded)[0]
 
 
 def execution_context(events: Iterable[Event]) -> ExecutionContext:
@@ -103,7 +102,10 @@ def execution_context(events: Iterable[Event]) -> ExecutionContext:
     Raises:
         JournalCorrupt: the events are no journal.
     """
-    standing, state = _standing(events)
+    recorded = list(events)
+    if _is_flow(recorded):
+        return _flow_context(recorded)
+    standing, state = _standing(recorded)
     ids, spec = loop_correlation(state), state.spec
     held = spec.output.schema is not None or bool(spec.output.tools)
     return ExecutionContext(
@@ -114,60 +116,44 @@ def execution_context(events: Iterable[Event]) -> ExecutionContext:
         state.started_at,
         standing,
         tuple(spec.tools) if state.offered is None else state.offered,
-        state.metadata,
+        metadata=state.metadata,
     )
 
 
-def course(events: Iterable[Event]) -> Iterator[tuple[list[Transition], Event, State]]:
-    """Each event with the transitions that it brought, and the state that it led to.
-
-    The state is one object that the next step changes.
-
-    Raises:
-        JournalCorrupt: the events are no journal.
-    """
-    phase, attempt = Phase.INIT, 1
-    for event, state in steps(events):
-        moves: list[Transition] = []
-        if isinstance(event, Forked):
-            phase, attempt = Phase.INIT, 1
-        elif isinstance(event, Reopened):
-            attempt += 1
-            moves.append(Transition(phase, Phase.INIT, event.at, attempt, _reopened(event)))
-            phase = Phase.INIT
-        for following in _way(phase, phase_of(state)):
-            if (phase, following) == RETRY:
-                attempt += 1
-            reason = _reason(phase, following, event, state)
-            moves.append(Transition(phase, following, event.at, attempt, reason))
-            phase = following
-        yield moves, event, state
+def _is_flow(events: list[Event]) -> bool:
+    return bool(events) and isinstance(events[0], FlowStarted)
 
 
-def _way(before: Phase, after: Phase) -> tuple[Phase, ...]:
-    """The phases that one event leads through: preparing is a phase also where nothing had to be done."""
-    if before is after:
-        return ()
-    return (Phase.PREPARE, after) if before is Phase.INIT and after is Phase.EXECUTE else (after,)
+def _flow_context(events: list[Event]) -> ExecutionContext:
+    standing, state = _flow_standing(events)
+    ids = loop_correlation(state)
+    return ExecutionContext(
+        ids.request_id,
+        ids.session_id,
+        ids.trace_id,
+        flow_mode(state.flow) or Mode.PLAN,
+        state.started_at,
+        standing,
+        candidates=candidates_in(state),
+        metadata=state.metadata,
+    )
 
 
-def _reopened(event: Reopened) -> str:
-    return f"reopened by {event.by}" if event.by else "reopened"
-
-
-def _reason(before: Phase, after: Phase, event: Event, state: State) -> str:
-    if after in (Phase.ERROR, Phase.CANCELLED):
-        return state.error.message if state.error is not None else str(after)
-    if after is Phase.COMPLETE:
-        return "the answer was accepted" if before is Phase.VALIDATE else "the model answered"
-    if after is Phase.VALIDATE:
-        return "the answer is to be checked"
-    if (before, after) == RETRY:
-        told = event.feedback if isinstance(event, TurnSettled) else ()
-        return f"retry: {told[0]}" if told else "retry"
-    if after is Phase.EXECUTE:
-        return "prepared"
-    return "admitted" if isinstance(event, Admitted) else type(event).__name__.lower()
+def _flow_standing(events: list[Event]) -> tuple[ExecutionState, FlowState]:
+    current, entered_at, attempt = Phase.INIT, events[0].at, 1
+    error: SystemError | None = None
+    done, last = 0, ""
+    reached: FlowState | None = None
+    for moves, event, reached in flow_course(events):
+        if moves:
+            newest = moves[-1]
+            current, entered_at, attempt = newest.to, newest.at, newest.attempt
+        if isinstance(event, StepEnded):
+            error = event.error or error
+            if event.error is None:
+                done, last = done + 1, node_at(reached.flow, event.path).name
+    assert reached is not None, "a flow has a beginning"
+    return ExecutionState(current, entered_at, attempt, done, reached.error or error, last), reached
 
 
 def _standing(events: Iterable[Event]) -> tuple[ExecutionState, State]:
@@ -201,5 +187,5 @@ def _fault(event: Event) -> SystemError | None:
         failure.code = str((event.result.metadata or {}).get("code", failure.code))
         return failure.record()
     if isinstance(event, TurnSettled) and event.feedback and not event.reflected:
-        return RuleFailed(event.feedback[0], feedback=list(event.feedback)).record()
+        return event.error or RuleFailed(event.feedback[0], feedback=list(event.feedback)).record()
     return event.error if isinstance(event, Delivered) else None

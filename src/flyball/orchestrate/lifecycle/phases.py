@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from flyball.core.errors import IllegalTransition
 from flyball.core.events import Stage
+from flyball.core.phases import Phase
 
 
 class Mode(StrEnum):
@@ -22,32 +23,6 @@ class Mode(StrEnum):
     """Steps, one after another: PlanExecutor."""
     REDUNDANT = "redundant"
     """The same question several times, and a vote: RedundantLoop."""
-
-
-class Phase(StrEnum):
-    """The phases of pagantic, in their order."""
-
-    INIT = "init"
-    """The request was received; its envelope is checked, its input admitted."""
-    PLAN = "plan"
-    """A plan is made."""
-    PREPARE = "prepare"
-    """Context, tools, schema and grammar are brought together."""
-    EXECUTE = "execute"
-    """The loop runs: model calls, tool calls, inner loops."""
-    VALIDATE = "validate"
-    """The answer is parsed and checked."""
-    COMPLETE = "complete"
-    """There is an answer."""
-    ERROR = "error"
-    """It failed; the error says in which category."""
-    CANCELLED = "cancelled"
-    """Somebody cancelled it, or its time was up."""
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether nothing follows, but an explicit retry."""
-        return self in (Phase.COMPLETE, Phase.ERROR, Phase.CANCELLED)
 
 
 _ENDS = frozenset({Phase.ERROR, Phase.CANCELLED})

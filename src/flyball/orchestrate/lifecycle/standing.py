@@ -10,11 +10,12 @@ from flyball.orchestrate.course import OVER
 from flyball.orchestrate.lifecycle.phases import Phase
 from flyball.orchestrate.state import State
 
-_ENDED: Mapping[Outcome, tuple[Phase, Stage]] = {
+ENDED: Mapping[Outcome, tuple[Phase, Stage]] = {
     Outcome.SUCCESS: (Phase.COMPLETE, Stage.COMPLETE),
     Outcome.FAILED: (Phase.ERROR, Stage.FAILED),
     Outcome.CANCELLED: (Phase.CANCELLED, Stage.CANCELLED),
 }
+"""The phase and the stage of each outcome: the terminal ones come together."""
 
 _STAGES: Mapping[Phase, Stage] = {
     Phase.INIT: Stage.EXPLORING,
@@ -29,10 +30,10 @@ def phase_of(state: State) -> Phase:
     """The phase that a loop is in."""
     at = state.at
     if at in OVER:
-        return _ENDED[state.outcome or Outcome.FAILED][0]
+        return ENDED[state.outcome or Outcome.FAILED][0]
     if at == "admit":
         return Phase.INIT
-    if at == "prepare" and not state.iterations:
+    if at in ("prepare", "compact") and not state.iterations:
         return Phase.PREPARE
     # A loop that paused before a check has not begun it.
     return Phase.VALIDATE if at in ("settle", "repair") and not state.paused else Phase.EXECUTE
@@ -41,7 +42,7 @@ def phase_of(state: State) -> Phase:
 def stage_of(state: State) -> Stage:
     """The stage that a loop is in: an end, a wait, where somebody moved it, or what its phase says."""
     if state.at in OVER:
-        return _ENDED[state.outcome or Outcome.FAILED][1]
+        return ENDED[state.outcome or Outcome.FAILED][1]
     if state.paused:
         return Stage.PAUSED
     if state.at == "execute" and state.awaiting:

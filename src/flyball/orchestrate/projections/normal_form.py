@@ -1,7 +1,8 @@
 """Normal form: what two journals of the same run have in common, whoever drove it and whenever.
 
 - The results of tools that ran side by side stand in the order of their calls, not of their returning; the
-  loops that these began stand before them, by the names of their agents.
+  loops that these began stand before them, by the names of their agents, and then the ends of these.
+- Steps of a flow that ended side by side stand in the order of their paths.
 - `ToolStarted` and `Resumed` are left out: they say how a loop was driven, not how it went.
 - Times, durations, speeds, and the ids that are made anew for each run are masked.
 
@@ -23,19 +24,23 @@ from flyball.core.edits import Edit
 from flyball.core.events import (
     Admitted,
     AnswerReviewed,
+    ChildEnded,
     ChildStarted,
     Event,
+    FlowStarted,
     Forked,
     ModelAnswered,
     ModelFailed,
     Resumed,
     SignalReceived,
     Started,
+    StepEnded,
     ToolReturned,
     ToolStarted,
     TurnPrepared,
 )
 from flyball.core.messages import Message, Part, ResultKind, ToolCall, ToolResult
+from flyball.core.usage import CallUsage
 
 
 def normal_form(events: Iterable[Event]) -> list[Event]:
@@ -53,12 +58,16 @@ def _as_it_came(_: Event) -> tuple[int, int, str]:
 
 def _of_calls(event: Event) -> bool:
     """Whether an event comes of calls that may run side by side."""
-    return isinstance(event, ToolReturned | ChildStarted)
+    return isinstance(event, ToolReturned | ChildStarted | ChildEnded | StepEnded)
 
 
 def _place(event: Event) -> tuple[int, int, str]:
     if isinstance(event, ToolReturned):
         return event.turn, event.index, "" if event.result.status is ResultKind.DEFERRED else "then"
+    if isinstance(event, StepEnded):
+        return 0, event.attempt, event.path
+    if isinstance(event, ChildEnded):
+        return -1, 1, f"{event.call_id} {event.spent}"
     return -1, 0, event.agent if isinstance(event, ChildStarted) else ""
 
 
@@ -73,6 +82,7 @@ def _masked(event: Event) -> Event:
             prompt=_said(event.prompt),
             history=tuple([_message(message) for message in event.history]),
             carried=_carried(event.carried),
+            deadline=None,
         )
     if isinstance(event, Forked):
         return replace(event, loop_id="", source="", prompt=_said(event.prompt))
@@ -91,9 +101,21 @@ def _masked(event: Event) -> Event:
         return replace(event, result=_part(event.result), duration=0.0)
     if isinstance(event, ChildStarted):
         return replace(event, loop_id="")
+    if isinstance(event, FlowStarted):
+        return replace(event, loop_id="", parent_loop_id="", correlation=Correlation())
+    if isinstance(event, StepEnded):
+        usage = None if event.usage is None else replace(event.usage, tokens_per_second=0.0)
+        return replace(event, loop_id="", usage=usage, duration=0.0)
+    if isinstance(event, ChildEnded):
+        return replace(event, loop_id="", spent=tuple([_call(call) for call in event.spent]))
     if isinstance(event, SignalReceived):
         return replace(event, signal=replace(event.signal, id=""))
     return event
+
+
+def _call(call: CallUsage) -> CallUsage:
+    usage = call.usage
+    return replace(call, at=0.0, usage=None if usage is None else replace(usage, tokens_per_second=0.0))
 
 
 def _carried(carried: Carried | None) -> Carried | None:

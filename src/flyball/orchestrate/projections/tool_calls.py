@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from flyball.core.errors import IncompleteToolCall, ToolExecutionFailed
 from flyball.core.events import AnswerReviewed, CallsJudged, Event, ModelAnswered, ToolReturned, ToolStarted
-from flyball.core.messages import JSON, ResultKind, ToolCall, ToolResult
+from flyball.core.messages import JSON, ResultKind, ToolCall
+from flyball.observe.tool_outcome import arguments_of, code_of
 from flyball.orchestrate.moves import interrupted
 
 
@@ -63,22 +63,6 @@ def calls_to_run(
             for index, call in enumerate(calls)
         ]
     )
-
-
-def arguments_of(call: ToolCall) -> JSON:
-    """A call's arguments as an object; the raw text where they are none."""
-    try:
-        return call.arguments
-    except IncompleteToolCall:
-        return call.args_json
-
-
-def code_of(result: ToolResult) -> str | None:
-    """The taxonomy's code of a result that is no success; None of one that is."""
-    code = (result.metadata or {}).get("code")
-    if isinstance(code, str):
-        return code
-    return ToolExecutionFailed.code if result.is_error else None
 
 
 def _record(event: ToolStarted | ToolReturned, call: ToolCall) -> ToolCallRecord:

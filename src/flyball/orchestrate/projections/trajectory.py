@@ -82,7 +82,7 @@ class _Teller:
         if called is not None:
             self._request = called.id
             sent = state.history if called.purpose == "turn" else request_for(state, called).messages
-            self._prompt = _last_said(sent)
+            self._prompt = last_said(sent)
             self._messages = tuple(sent) if self._full else ()
 
     def _model_call(self, event: ModelAnswered | ModelFailed, state: State) -> TrajectoryStep:
@@ -119,7 +119,7 @@ class _Teller:
         )
 
 
-def _last_said(history: Sequence[Message]) -> str:
+def last_said(history: Sequence[Message]) -> str:
     """What the user said last: the prompt, feedback, or why to answer again."""
     for message in reversed(history):
         if message.role is Role.USER:

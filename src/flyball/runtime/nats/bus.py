@@ -187,10 +187,10 @@ class Bus:
         return True
 
     async def begun(self, delivery: Delivery) -> int:
-        """Note that somebody begins with a message; gives how often that was noted before."""
+        """See `Tally.begun`."""
         from nats.js.errors import KeyNotFoundError
 
-        key = f"begun.{delivery.place}"
+        key = _tally_key(delivery)
         try:
             there = await self.connection.patiently(lambda: self._claims.get(key))
             before = int(there.value or b"0")
@@ -198,6 +198,14 @@ class Bus:
             before = 0
         await self.connection.patiently(lambda: self._claims.put(key, b"%d" % (before + 1)))
         return before
+
+    async def answered(self, delivery: Delivery) -> None:
+        """See `Tally.answered`."""
+        await self.connection.patiently(lambda: self._claims.put(_tally_key(delivery), b"0"))
+
+
+def _tally_key(delivery: Delivery) -> str:
+    return f"begun.{delivery.place}"
 
 
 def hired_for(kind: str, agent: str) -> str:

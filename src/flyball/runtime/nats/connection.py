@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
-_EAR = 0.05
+_EAR = 1.0
+"""Seconds in which whoever listens says so, or the server that nobody does: it comes at once, or late."""
 _NOWHERE = "fly.nowhere"
 _ATTEMPT = 5.0
 """Seconds after which one attempt is given up and made again."""

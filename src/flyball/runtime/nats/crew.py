@@ -43,11 +43,13 @@ class Crew:
         deps: Any = None,
         hold: float = 30.0,
         nearby: bool = True,
+        room: int = 64,
         detail: Detail = "summary",
     ) -> None:
         """Nothing happens yet. `hold`: seconds after which a dead worker's work is given to another.
 
-        `nearby`: what this process can do for its own loops does not go over the wire. `detail`: of the
+        `nearby`: what this process can do for its own loops does not go over the wire. `room`: how many tool
+        calls run here at once, of each tool, and besides for loops that are kept here. `detail`: of the
         trajectories that are kept beside the journals.
 
         Raises:
@@ -63,7 +65,7 @@ class Crew:
         home = _Home(journal)
         near = Near(
             ModelWorker(bus, known, hold=hold) if "model" in serve else None,
-            ToolsWorker(bus, known, home=home, hold=hold) if "tools" in serve else None,
+            ToolsWorker(bus, known, home=home, hold=hold, room=room) if "tools" in serve else None,
         )
         self._projector: Projector | None = None
         self._workers: list[Worker] = [one for one in (near.model, near.tools) if one is not None]
@@ -93,7 +95,7 @@ class Crew:
     def _begin(self, post: Post, work: Work) -> Postman:
         bus, company = self._bus, self._company
         postman = Postman(
-            self._journal.connection, post, work, partial(put_aside, bus), begun=bus.begun, company=company
+            self._journal.connection, post, work, partial(put_aside, bus), tally=bus, company=company
         )
         self._tasks.append(asyncio.create_task(postman.run(), name=f"flyball {post.name}"))
         return postman
@@ -154,6 +156,9 @@ async def let_go(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 class _Home:
     """Where loops go that the agents' own functions begin: to the workers, like all others."""
+
+    calls_again = True
+    """See `Home.calls_again`: who waits would hold a place that the loop may need, and a message."""
 
     def __init__(self, journal: NatsJournal) -> None:
         self._journal = journal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from flyball.core.errors import FlyballError
+from flyball.core.errors import FlyballError, JournalFailure
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import LOOP, Delivery
 from flyball.runtime.nats.fetching import after, header, sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _WHY = "Flyball-Dead"
 _LONGEST_REASON = 2_000
 _NO_LOOP = "_"
+_GONE = "no message found"
+"""What the server says of a message that it is to delete and does not have; its code means more than that."""
 
 
 class Dead(Struct, frozen=True):
@@ -51,10 +53,26 @@ def told(message: Msg) -> Dead:
 
 
 async def requeue(bus: Bus, number: int, dead: Dead) -> None:
-    """Give a message that was put aside to the workers again; then it is put aside no more."""
+    """Give a message that was put aside to the workers again; then it is put aside no more.
+
+    Whoever else does so at the same time does it once with us.
+
+    Raises:
+        JournalUnreachable: the server does not answer.
+        JournalFailure: the server does not take it, or does not let go of it.
+    """
+    from nats.js.errors import APIError
+
     headers = {name: value for name, value in dead.headers.items() if not name.startswith("Nats-")}
     await bus.publish(dead.subject, dead.data, f"requeued/{number}", whole=True, more=headers)
-    await bus.connection.patiently(lambda: bus.connection.js.delete_msg(DEAD, number))
+    try:
+        await bus.connection.patiently(lambda: bus.connection.js.delete_msg(DEAD, number))
+    except APIError as error:
+        # It is gone already where the answer to an earlier attempt was lost, or came late.
+        if error.description != _GONE:
+            raise JournalFailure(
+                f"NATS does not delete message {number} of {DEAD}: {error.description}"
+            ) from error
 
 
 async def put_aside(bus: Bus, delivery: Delivery, why: Exception) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -80,8 +80,18 @@ Work = Callable[[Delivery], Awaitable[None]]
 """Does what a message asks for. When it returns, the message is done; when it raises, it is given again."""
 GiveUp = Callable[[Delivery, Exception], Awaitable[None]]
 """Puts aside a message that was given as often as it may be."""
-Begun = Callable[[Delivery], Awaitable[int]]
-"""Notes that a message is begun with; gives how often it was before."""
+
+
+class Tally(Protocol):
+    """Counts who began with a message and did not live to answer."""
+
+    async def begun(self, delivery: Delivery) -> int:
+        """Note that somebody begins with it; gives how many did before, and were not heard of again."""
+        ...
+
+    async def answered(self, delivery: Delivery) -> None:
+        """Who began with it lives: nobody is counted any more."""
+        ...
 
 
 class Postman:
@@ -94,12 +104,12 @@ class Postman:
         work: Work,
         give_up: GiveUp,
         *,
-        begun: Begun,
+        tally: Tally,
         company: Company | None = None,
     ) -> None:
         """`company` is that of all who work in this process."""
         self._company = company or Company()
-        self._begun = begun
+        self._tally = tally
         self._connection = connection
         self._post = post
         self._work = work
@@ -240,12 +250,17 @@ class Postman:
             OrchestrationFailure: they did die when they worked on nothing else.
         """
         async with self._company.alone():
-            if await self._begun(delivery) >= _ALONE:
+            if await self._tally.begun(delivery) >= _ALONE:
                 raise OrchestrationFailure(
                     f"{self._post.tries} workers began with it, and none of them lived to answer",
                     retryable=False,
                 )
-            await self._work(delivery)
+            try:
+                await self._work(delivery)
+            except Exception:
+                await self._tally.answered(delivery)
+                raise
+            await self._tally.answered(delivery)
 
     async def _put_aside(self, delivery: Delivery, why: Exception) -> None:
         _log.error("%s is put aside: %s", delivery.subject, told(why))

@@ -19,25 +19,26 @@ from typing_extensions import Unpack
 
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT
-from flyball.core.errors import DepsError, JournalUnreachable, WorkPutAside
-from flyball.core.events import Stage, Started
+from flyball.core.errors import JournalUnreachable, SignalRefused, WorkPutAside
+from flyball.core.events import Event, Stage, Started
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
-from flyball.orchestrate.answering import OutsideResult, answers
+from flyball.orchestrate.answering import OutsideResult, answers, by_loop
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.driver import check_same
-from flyball.orchestrate.elsewhere import Delta
+from flyball.orchestrate.elsewhere import Delta, check_deps, check_nothing_lent
 from flyball.orchestrate.followed import Recorded, told
 from flyball.orchestrate.hearing import Hearing
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.machine import accepts, apply, effect_id
+from flyball.orchestrate.machines import is_flow
+from flyball.orchestrate.matching import check_same
 from flyball.orchestrate.options import RunOptions
-from flyball.orchestrate.recorded import load, until_done
+from flyball.orchestrate.recorded import load, send_signal, until_done
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runtime import check_kept, check_submitted, result_once_over
 from flyball.orchestrate.signalling import as_signal, stage_if_taken
@@ -137,8 +138,19 @@ class NatsRuntime:
 
     # As a driver
 
+    async def ask_for(self, started: Started) -> list[Event]:
+        """Have a loop begun that is not there, without waiting for that; gives the events that it has."""
+        loop_id = started.loop_id
+        events = await self.journal.read(loop_id)
+        if not events:
+            data = write_task(started)
+            await self.bus.publish(task_subject(loop_id), data, f"{loop_id}/task", loop_id=loop_id)
+        return events
+
     async def begin(self, started: Started) -> int:
-        """Ask for a loop; returns when it is recorded, with the number of its events then.
+        """Ask for a loop; returns when it is recorded, with the number of its events before that is news.
+
+        That is 1 for a loop that is begun by this, however far it has come until it is heard of.
 
         Raises:
             LoopMismatch: the id belongs to a loop with another prompt, history or spec.
@@ -147,10 +159,8 @@ class NatsRuntime:
             WorkPutAside: no worker could do anything with it.
         """
         loop_id = started.loop_id
-        events = await self.journal.read(loop_id)
+        events = await self.ask_for(started)
         if not events:
-            data = write_task(started)
-            await self.bus.publish(task_subject(loop_id), data, f"{loop_id}/task", loop_id=loop_id)
             patience = self.journal.connection.patience
             async with noticing(self.bus, loop_id) as stuck:
                 begun = await stuck.unless(self.journal.wait(loop_id, 0, patience))
@@ -160,7 +170,8 @@ class NatsRuntime:
                     "(flyball worker … --serve loop)",
                     loop_id=loop_id,
                 )
-            events = await self.journal.read(loop_id)
+            check_same(await self.journal.read(loop_id), started)
+            return 1
         check_same(events, started)
         return len(events)
 
@@ -181,21 +192,30 @@ class NatsRuntime:
 
     @asynccontextmanager
     async def join(
-        self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
+        self,
+        bindings: Bindings,
+        journal: Journal | None,
+        started: Started,
+        clock: Clock,
+        *,
+        pieces: bool = True,
     ) -> AsyncGenerator[NatsFollowing]:
         """See `Driver.join`."""
         self._check(bindings, journal)
         del clock
-        async with self.listen(started.loop_id) as following:
+        async with self.listen(started.loop_id, pieces=pieces) as following:
             following.length = await self.begin(started)
             yield following
 
     @asynccontextmanager
-    async def listen(self, loop_id: str) -> AsyncGenerator[NatsFollowing]:
-        """Hear of a loop that is there, or is going to be, until the block is left."""
+    async def listen(self, loop_id: str, *, pieces: bool = True) -> AsyncGenerator[NatsFollowing]:
+        """Hear of a loop that is there, or is going to be, until the block is left; see `Driver.join`."""
         connection = self.journal.connection
         async with noticing(self.bus, loop_id) as stuck:
             following = NatsFollowing(self, loop_id, stuck)
+            if not pieces:
+                yield following
+                return
             subscription = await connection.subscribe(deltas_subject(loop_id), following.heard)
             try:
                 await connection.flush()
@@ -219,6 +239,9 @@ class NatsRuntime:
             JournalUnreachable: no loop worker took it. It is on the wire, and one that comes later does.
         """
         signal = as_signal(signal, text, call_id, by)
+        if is_flow(await self.journal.read(loop_id)):
+            # Whoever drives a flow follows its journal: no worker is in between. What is under it has some.
+            return await send_signal(self.journal, loop_id, signal, offer=self._offer)
         events, state = await load(self.journal, loop_id)
         if not signal.id:
             signal = msgspec.structs.replace(signal, id=new_id())
@@ -236,8 +259,11 @@ class NatsRuntime:
             await self.bus.publish(where, data, name, loop_id=loop_id, more={REPLY: inbox})
             async with asyncio.timeout(connection.patience):
                 taken = await answer
+            before = signal.id in state.signals
             for event in await self.journal.read(loop_id, len(events)):
                 apply(state, event)
+                if signal.id in state.signals and not before:
+                    break  # as it was taken: the loop may have gone on since
             return stage_if_taken(state, None if taken else signal)
         except TimeoutError:
             # The answer passes by once: the journal knows, if it was lost.
@@ -252,6 +278,14 @@ class NatsRuntime:
             if not connection.closed:
                 await subscription.unsubscribe()
 
+    async def _offer(self, loop_id: str, signal: Signal) -> bool:
+        """Say something to a loop under a flow; see `flyball.orchestrate.family.Offer`."""
+        try:
+            await self.signal(loop_id, signal)
+        except SignalRefused:
+            return False
+        return True
+
     async def answer(
         self, loop_id: str, results: Sequence[OutsideResult], wanted: Started | None = None
     ) -> Stage:
@@ -263,6 +297,13 @@ class NatsRuntime:
         events, state = await load(self.journal, loop_id)
         if wanted is not None:
             check_same(events, wanted)
+        for whose, given in (await by_loop(self.journal, state, results)).items():
+            await self._answer(whose, given)
+        _, state = await load(self.journal, loop_id)
+        return stage_of(state)
+
+    async def _answer(self, loop_id: str, results: Sequence[OutsideResult]) -> None:
+        events, state = await load(self.journal, loop_id)
         length, returned = len(events), answers(state, results, SYSTEM_CLOCK.now())
         for event in returned:
             effect = effect_id(state, "execute", event.index)
@@ -282,7 +323,6 @@ class NatsRuntime:
                 loop_id=loop_id,
             ) from None
         answers(state, results, 0.0)  # somebody else's may have been first
-        return stage_of(state)
 
     @property
     def connection(self) -> Connection:
@@ -290,8 +330,8 @@ class NatsRuntime:
         return self.journal.connection
 
     def _check(self, bindings: Bindings, journal: Journal | None) -> None:
-        if bindings.deps is not None:
-            raise DepsError("deps= does not travel to another process: bind them where the workers run")
+        check_deps(bindings)
+        check_nothing_lent(bindings)
         check_kept(journal, self.journal)
 
 

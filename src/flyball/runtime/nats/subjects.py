@@ -8,6 +8,7 @@ tool.result.<call>         tools → loop         its result
 agent.signal.<loop>        external → loop      a signal: cancel, pause, resume, approve and the others
 agent.timer.<loop>         the server → loop    its time has come; agent.schedule.<loop> asks for that
 agent.created|complete|failed|cancelled.<loop>  loop → external, what became of it
+agent.context.<loop>       loop → external      what was left out of its context, or summed up
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
 fly.dead.<loop>.<subject>  what was put aside
 fly.d.<loop>               pieces of answers, which pass by
@@ -57,7 +58,7 @@ def signal_subject(loop_id: str) -> str:
 
 
 def event_subject(what: str, loop_id: str) -> str:
-    """Where it is told what became of a loop: `created`, `complete`, `failed` or `cancelled`."""
+    """Where it is told what became of a loop: `created`, `complete`, `failed`, `cancelled`, `context`."""
     return f"agent.{what}.{token(loop_id)}"
 
 

@@ -11,11 +11,36 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flyball.testing.conformance.engine import EngineConformance
     from flyball.testing.conformance.journal import JournalConformance
+    from flyball.testing.conformance.recorders import (
+        CostRecorderConformance,
+        EventLogConformance,
+        MetricsConformance,
+        TraceRecorderConformance,
+    )
+    from flyball.testing.conformance.retriever import RetrieverConformance
     from flyball.testing.conformance.runtime import RuntimeConformance
 
-__all__ = ["EngineConformance", "JournalConformance", "RuntimeConformance"]
+__all__ = [
+    "CostRecorderConformance",
+    "EngineConformance",
+    "EventLogConformance",
+    "JournalConformance",
+    "MetricsConformance",
+    "RetrieverConformance",
+    "RuntimeConformance",
+    "TraceRecorderConformance",
+]
 
-_HOMES = {"EngineConformance": "engine", "JournalConformance": "journal", "RuntimeConformance": "runtime"}
+_HOMES = {
+    "CostRecorderConformance": "recorders",
+    "EngineConformance": "engine",
+    "EventLogConformance": "recorders",
+    "JournalConformance": "journal",
+    "MetricsConformance": "recorders",
+    "RetrieverConformance": "retriever",
+    "RuntimeConformance": "runtime",
+    "TraceRecorderConformance": "recorders",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -54,7 +54,7 @@ ODD_IDS = (
 class JournalConformance:
     """The promises of `Journal`. Subclass it, name the subclass `Test…`, and give it `make_journal`."""
 
-    patience: float = 10.0
+    patience: float = 60.0
     """Seconds after which what should come at once is taken never to come."""
 
     async def make_journal(self) -> Journal:

@@ -12,9 +12,11 @@ test sleeps; one that waits in vain gives up after `patience` seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from flyball.core.context import RunContext
 from flyball.core.deferred import DeferredToolResult
@@ -39,10 +41,11 @@ from flyball.core.events import (
     Started,
     ToolReturned,
 )
-from flyball.core.messages import FinishReason, Message, Role, ToolCall
+from flyball.core.messages import FinishReason, Message, Role, ToolCall, user
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call_answer
-from flyball.inference.request import Request
+from flyball.inference.middleware.kinds import CallNext, DualMiddleware, StreamNext
+from flyball.inference.request import Request, Result
 from flyball.inference.scripted import FunctionEngine
 from flyball.inference.stream import Finish, StreamEvent, TextDelta
 from flyball.orchestrate.agent import Agent
@@ -114,10 +117,24 @@ async def _failing(request: Request) -> str:
     return "Back again."
 
 
+async def _telling(request: Request) -> str:
+    """Says what it is told."""
+    return request.messages[-1].text
+
+
+async def _whole(request: Request, call_next: CallNext) -> Result:
+    return await call_next(replace(request, messages=(user("whole"),)))
+
+
+async def _in_pieces(request: Request, call_next: StreamNext) -> AsyncGenerator[StreamEvent]:
+    async for piece in call_next(replace(request, messages=(user("in pieces"),))):
+        yield piece
+
+
 class RuntimeConformance:
     """The promises of `Runtime`. Subclass it, name the subclass `Test…`, and give it `serving`."""
 
-    patience: float = 20.0
+    patience: float = 60.0
     """Seconds after which what should come soon is taken never to come."""
 
     def serving(self, *agents: Agent[Any, Any]) -> AbstractAsyncContextManager[Runtime]:
@@ -139,6 +156,10 @@ class RuntimeConformance:
     def builder(self) -> Agent[Any, str]:
         """An agent that waits for results from outside."""
         return Agent(FunctionEngine(_building), tools=[build, add], name="builder")
+
+    def teller(self) -> Agent[Any, str]:
+        """An agent that says how its answer was asked for."""
+        return Agent(FunctionEngine(_telling), features=[DualMiddleware(_whole, _in_pieces)], name="teller")
 
     def watcher(self) -> Agent[Any, str]:
         """An agent whose tool goes on until it is asked to detach."""
@@ -168,6 +189,28 @@ class RuntimeConformance:
                 assert await self.soon(_joined(stream)) == "It is 3."
             async with agent.iter("1 + 2?", runtime=runtime) as run:
                 assert await self.soon(_turns(run)) == [1, 2]
+
+    async def test_only_who_reads_pieces_has_answers_made_in_pieces(self) -> None:
+        """Middleware for whole answers is around the calls of `run` and `iter`, the other of `run_stream`."""
+        agent = self.teller()
+        async with self.serving(agent) as runtime:
+            assert (await self.soon(agent.run("How?", runtime=runtime))).output == "whole"
+            async with agent.iter("How?", runtime=runtime) as run:
+                assert await self.soon(_turns(run)) == [1]
+                assert run.result.output == "whole"
+            async with agent.run_stream("How?", runtime=runtime) as stream:
+                assert await self.soon(_joined(stream)) == "in pieces"
+
+    async def test_a_failure_is_raised_whichever_way_a_run_is_read(self) -> None:
+        """Who runs, reads a stream or takes steps learns of it without asking for the result."""
+        agent = self.caller()
+        async with self.serving(agent) as runtime:
+            await self.failing(EngineError, agent.run("Hello?", runtime=runtime))
+            async with agent.run_stream("Hello?", runtime=runtime) as stream:
+                await self.failing(EngineError, _joined(stream))
+            async with agent.iter("Hello?", runtime=runtime) as run:
+                error = await self.failing(EngineError, _turns(run))
+            assert error.partial.messages == run.messages
 
     async def test_the_same_id_is_the_same_loop(self) -> None:
         """A loop that is there is joined, also while it goes on; another prompt is refused."""

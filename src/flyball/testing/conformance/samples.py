@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flyball.core.around import Around, Sent
 from flyball.core.carried import Carried
+from flyball.core.compaction import CompactionPlan, ContextCompaction
 from flyball.core.correlation import Correlation
 from flyball.core.edits import Edit
 from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pagantic's name for it
@@ -12,10 +13,12 @@ from flyball.core.events import (
     Admitted,
     AnswerReviewed,
     CallsJudged,
+    ChildEnded,
     ChildStarted,
     Delivered,
     Ended,
     Event,
+    FlowStarted,
     Forked,
     ModelAnswered,
     ModelFailed,
@@ -26,6 +29,7 @@ from flyball.core.events import (
     Stage,
     StageMoved,
     Started,
+    StepEnded,
     TimePassed,
     ToolReturned,
     ToolStarted,
@@ -33,12 +37,13 @@ from flyball.core.events import (
     TurnSettled,
     Verdict,
 )
+from flyball.core.flow import FlowNode
 from flyball.core.messages import Image, Message, Role, Text, Thinking, ToolCall, ToolResult, assistant, user
 from flyball.core.settings import ModelSettings
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import ToolChoice, ToolDefinition, ToolSpec
-from flyball.core.usage import RunUsage, Usage
+from flyball.core.usage import CallUsage, RunUsage, Usage
 
 _ODD_TEXT = "Ünïcödé ☃ 漢字 🎛️ 'quoted' \"twice\" \\ \0 \n\t\u2028 </script>"
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Paris", None, 1.5]}}}
@@ -99,12 +104,17 @@ def every_event() -> list[Event]:
         ),
         Resumed(at=2.0, version=VERSION, epoch=3),
         Admitted(at=3.0, instructions=("be brief", _ODD_TEXT), prompt=user("now"), error=_ERROR),
+        Admitted(at=3.5, instructions=(_ODD_TEXT,), degraded=("knowledge could not be asked", _ODD_TEXT)),
         TurnPrepared(at=4.0, turn=1, tools=("weather",)),
         TurnPrepared(at=4.5, turn=2, tools=(), error=_ERROR),
         TurnPrepared(at=4.6, turn=3, edits=(Edit(0, 1, (user("else"),)), Edit(2, 4)), notes=(_ODD_TEXT,)),
         TurnPrepared(at=4.7, turn=4, skipped=_ODD_TEXT, passed=("max_turns",)),
+        TurnPrepared(at=4.8, turn=5, degraded=(_ODD_TEXT,)),
+        TurnPrepared(at=4.8, turn=5, compact=CompactionPlan(3, 9, 2**40)),
+        TurnPrepared(at=4.9, turn=5, compactions=(ContextCompaction(_ODD_TEXT, 9, 6, 2**40, 7),)),
         ModelAnswered(at=5.0, turn=1, message=_ANSWER, duration=0.25, request_id="m", notes=("a note",)),
         ModelAnswered(at=5.5, turn=1, message=_ANSWER, purpose="repair"),
+        ModelAnswered(at=5.5, turn=5, message=_ANSWER, purpose="compact"),
         ModelAnswered(
             at=5.5,
             turn=2,
@@ -115,7 +125,8 @@ def every_event() -> list[Event]:
                     Sent(by=(_ODD_TEXT, "twice"), times=2),
                     Sent(tools=("weather", ToolDefinition("more", _SCHEMA)), tool_choice=None),
                     Sent(tool_choice=ToolChoice("required"), rest={"grammar": None, "id": _ODD_TEXT}),
-                )
+                ),
+                compactions=(ContextCompaction("overflow", 9, 6, 100, 7, _ODD_TEXT),),
             ),
         ),
         ModelFailed(at=6.0, turn=1, error=_ERROR, partial=assistant("so f"), duration=1e-9),
@@ -140,10 +151,37 @@ def every_event() -> list[Event]:
             at=12.0, signal=Signal(SignalType.FEEDBACK, id="s", by="ann", text=_ODD_TEXT, call_id="c")
         ),
         ChildStarted(at=12.5, loop_id="child", agent=_ODD_TEXT),
+        ChildEnded(
+            at=12.6,
+            loop_id="child",
+            call_id="call-1",
+            spent=(CallUsage(12.55, "m", Usage(3, 2), "openai:m"), CallUsage(12.56)),
+            requests=3,
+        ),
         TimePassed(at=13.0),
         Delivered(at=14.0, error=_ERROR),
         Ended(at=15.0, outcome=Outcome.FAILED, error=_ERROR),
         Reopened(at=16.0, by="ann"),
+        FlowStarted(
+            at=17.0,
+            version=VERSION,
+            loop_id="flow",
+            flow=FlowNode(
+                "pipeline",
+                _ODD_TEXT,
+                (
+                    FlowNode("agent", "writer", retries=2),
+                    FlowNode(
+                        "redundant", "votes", (FlowNode("agent"),), until=FlowNode("test"), concurrency=1
+                    ),
+                ),
+            ),
+            input={"deep": [_ODD_TEXT, None]},
+            timeout=1.5,
+            max_depth=3,
+        ),
+        StepEnded(at=18.0, path="0", output=[_ODD_TEXT], loop_id="flow-s0", usage=RunUsage(1, requests=1)),
+        StepEnded(at=19.0, path="1.0", error=_ERROR, attempt=2, duration=0.5),
     ]
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.core.errors import FlyballError, InvalidMessage
 from flyball.core.events import (
+    ChildEnded,
     ModelAnswered,
     ModelFailed,
     SignalReceived,
@@ -31,11 +33,12 @@ from flyball.orchestrate.commands import Report
 from flyball.orchestrate.machine import start
 from flyball.orchestrate.performers import model_answered, model_failed
 from flyball.orchestrate.projections.task_facts import role_of
+from flyball.orchestrate.reaching import BESIDE
 from flyball.orchestrate.signalling import signal_event
 from flyball.orchestrate.task_loops import task_of
 from flyball.runtime.nats.messages.frame import not_for, own, read_exact, read_payload, write
 
-_FROM_OUTSIDE = (Started, ModelAnswered, ModelFailed, ToolReturned, SignalReceived, TimePassed)
+_FROM_OUTSIDE = (Started, ModelAnswered, ModelFailed, ToolReturned, SignalReceived, TimePassed, ChildEnded)
 _NOBODY = "flyball"
 """Who a signal is from, where nobody said: it must be from somebody."""
 
@@ -47,6 +50,9 @@ class Returned(Struct, frozen=True):
     at: float
     result: ToolResult
 
+
+_PURPOSES: dict[str, Purpose] = {"infer": "turn", **BESIDE}
+"""What a model is called for, by the kind of the effect."""
 
 Told = Report | TaskMessage | Returned
 """What comes to a loop worker."""
@@ -83,6 +89,12 @@ def write_signal(loop_id: str, signal: Signal, at: float) -> bytes:
 def write_time(loop_id: str, effect: str, at: float) -> bytes:
     """That a time has come, as a message."""
     return own("time", f"{effect}/timer", Report(loop_id, TimePassed(at)))
+
+
+def write_ended(loop_id: str, child: ChildEnded) -> bytes:
+    """That a loop under another is over, as a message to that one; what it used is recorded there by now."""
+    said = replace(child, spent=(), requests=0)
+    return own("ended", f"{child.loop_id}/ended", Report(loop_id, said))
 
 
 def read_told(data: bytes, place: str) -> Told:
@@ -127,13 +139,14 @@ def _returned(result: ToolResult, at: float) -> Report | Returned:
 
 def _answered(response: AgentResponse, at: float) -> Report:
     """An answer in our words: its request's id names the loop and the turn."""
-    purpose: Purpose = "turn"
-    named = _effect(response.request_id, "infer")
-    if named is None:
-        purpose, named = "repair", _effect(response.request_id, "repair")
-    if named is None:
+    asked: list[tuple[Purpose, tuple[str, int, int]]] = [
+        (purpose, named)
+        for kind, purpose in _PURPOSES.items()
+        if (named := _effect(response.request_id, kind)) is not None
+    ]
+    if not asked:
         raise NotOurs(f"the answer to request {response.request_id!r}, which is none of flyball's")
-    loop_id, turn, _ = named
+    ((purpose, (loop_id, turn, _)),) = asked
     try:
         return Report(loop_id, model_answered(Result(response.answer()), turn, at, at, purpose))
     except FlyballError as error:

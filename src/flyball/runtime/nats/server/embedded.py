@@ -10,6 +10,7 @@ it ends by itself; it never outlives the process that started it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import shutil
@@ -28,9 +29,12 @@ from flyball.runtime.nats.server import guard
 from flyball.runtime.nats.server.binary import find_binary
 from flyball.runtime.nats.server.settings import ServerSettings
 
+_log = logging.getLogger("flyball.nats")
 _START = 20.0
 """Seconds that it may take until the server listens: it reads all its data first."""
 _LOOK = 0.01
+_PAUSE = 0.5
+"""Seconds until a server that did not come up again is started anew."""
 
 
 class EmbeddedServer:
@@ -103,11 +107,21 @@ class EmbeddedServer:
             self._held.close()
 
     async def _supervise(self) -> None:
-        """Start it again whenever it ends."""
+        """Start it again whenever it ends; and again, if it does not come up."""
         while self._process is not None:
             await self._process.wait()
             self.restarts += 1
+            while not await self._comes_up():  # noqa: ASYNC110 - nobody tells us when it could
+                await asyncio.sleep(_PAUSE)
+
+    async def _comes_up(self) -> bool:
+        """Start it; whether it listens. Its port may be another's for a while, or the machine too busy."""
+        try:
             await self._start()
+        except JournalFailure as error:
+            _log.warning("%s; it is tried again in %g s", error, _PAUSE)
+            return False
+        return True
 
     async def _start(self) -> None:
         settings = self._settings

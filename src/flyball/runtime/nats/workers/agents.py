@@ -11,6 +11,7 @@ from flyball.core.spec import Purpose
 from flyball.inference.engine import Engine
 from flyball.inference.registry import Registry
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.agent_tool import asked_by
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.editing import editor_bindings
 from flyball.orchestrate.task_loops import DEFAULT_MODEL
@@ -35,6 +36,8 @@ class Agents:
         self._only = next(iter(self._bindings)) if len(self._bindings) == 1 else None
         for bindings in tuple(self._bindings.values()):
             self._add_editor(bindings)
+        for bindings in tuple(self._bindings.values()):
+            self._add_asked(bindings, deps)
 
     def _add_editor(self, bindings: Bindings) -> None:
         """An architect comes with its editor, and that with its own, unless they are there already."""
@@ -42,6 +45,27 @@ class Agents:
             bindings = editor_bindings(bindings)
             if self._bindings.setdefault(bindings.spec.agent, bindings) is not bindings:
                 return
+
+    def _add_asked(self, bindings: Bindings, deps: Any) -> None:
+        """An agent comes with those that are tools of it, and with theirs, unless they are there already.
+
+        Raises:
+            UserError: another agent of that name is.
+        """
+        for tool in bindings.tools.values():
+            if (asked := asked_by(tool)) is None:
+                continue
+            other = asked.bindings() if deps is None else asked.bindings().with_deps(deps)
+            name = other.spec.agent
+            there = self._bindings.get(name)
+            if there is None:  # one that is there is gone through by whoever has put it there
+                self._bindings[name] = other
+                self._add_asked(other, deps)
+            elif there.spec != other.spec:
+                raise UserError(
+                    f"two agents are called {name!r}, one of which is a tool of {bindings.spec.agent!r}: "
+                    "give each a name of its own, Agent(name=…)"
+                )
 
     @property
     def names(self) -> list[str]:

@@ -4,6 +4,7 @@
                          COMPLETE_<loop>   how it ended
     AGENT_TRAJECTORIES   <loop>            its steps; too many of them are kept in AGENT_TRAJECTORIES_LARGE
     agent.created|complete|failed|cancelled.<loop>  is published when it happens
+    agent.context.<loop>  is published a moment after something was left out of its context, or summed up
 
 Whoever carries a loop on has it written down when it begins, is signalled and ends, and now and then between.
 That may be lost with its process: so the projector is also a consumer of the journals' own streams, and looks
@@ -27,9 +28,11 @@ from flyball.core.events import Event
 from flyball.core.forms.semstreams import AnyPayload, LoopEntity
 from flyball.orchestrate.keeping import Keeper
 from flyball.orchestrate.machine import fold
+from flyball.orchestrate.machines import is_flow
 from flyball.orchestrate.projections import (
     Detail,
     LoopEnded,
+    context_events,
     entity_of,
     loop_created,
     loop_ended,
@@ -98,6 +101,8 @@ class Projector:
         self._sweeping: asyncio.Task[None] | None = None
         self._written: OrderedDict[str, Tail] = OrderedDict()
         """Where what was last written stands, so that it need not be asked for."""
+        self._contexts: OrderedDict[str, int] = OrderedDict()
+        """How many things were told of a loop's context."""
         self.posts = [
             Post(
                 journal_stream(number),
@@ -148,11 +153,14 @@ class Projector:
                 # Of one that is paused, or has just been told something, more is known from its journal.
                 if loop is None or loop.pending or loop.state.paused or loop.state.pausing:
                     continue
-                key, data = _loop_key(loop_id), _told(entity_of(loop.state), self._limit)[1]
+                # What it tells and how long it is belong together: it goes on while the server is asked.
+                data, length = _told(entity_of(loop.state), self._limit)[1], loop.length
+                key = _loop_key(loop_id)
                 with suppress(FlyballError):  # the next change tells it, or the end
                     known = self._written.get(key) or await self._tail(key)
                     if known.length:  # it is told of as created before anything else is
-                        await self._put(key, data, loop.length)
+                        await self._tell_contexts(loop_id, loop.events)
+                        await self._put(key, data, length)
             pause = max(self._passing, 9 * (time.monotonic() - began))
 
     async def aclose(self) -> None:
@@ -183,13 +191,19 @@ class Projector:
         await self._write(loop_id, await self._journal.read(loop_id))
 
     async def _write(self, loop_id: str, events: Sequence[Event]) -> None:
-        """Write down what a journal tells. What is written last says that the rest is there."""
+        """Write down what a journal tells. What is written last says that the rest is there.
+
+        A flow is none of SemStreams' loops; those under it are, and are told of like any others.
+        """
+        if is_flow(events):
+            return
         state, entity, length = fold(events, f"loop {loop_id}"), loop_entity(events), len(events)
         key = _loop_key(loop_id)
         if key not in self._written and len(events) > 1:
             await self._tail(key)
         if not self._written.get(key, Tail()).length:
             await self._tell("created", loop_id, loop_created(state), f"{loop_id}/created", first=True)
+        await self._tell_contexts(loop_id, events)
         writes = [self._put(key, _told(entity, self._limit)[1], length)]
         if state.at != "done":
             await asyncio.gather(*writes)
@@ -212,6 +226,17 @@ class Projector:
     ) -> None:
         where, data = event_subject(what, loop_id), write(payload, name)
         await self._bus.publish(where, data, name, loop_id=loop_id, first=first)
+
+    async def _tell_contexts(self, loop_id: str, events: Sequence[Event]) -> None:
+        """Tell what became of a loop's context since it was last told, by this process."""
+        known = self._contexts.get(loop_id, 0)
+        told = context_events(events)
+        for number in range(known, len(told)):
+            await self._tell("context", loop_id, told[number], f"{loop_id}/context/{number}")
+        if len(told) > known:
+            self._contexts[loop_id] = len(told)
+            if len(self._contexts) > _KNOWN:
+                self._contexts.popitem(last=False)
 
     async def _keep_trajectory(self, key: str, events: Sequence[Event]) -> None:
         """Write a loop's way; where it is too large for a message, without its steps, which are elsewhere."""

@@ -14,6 +14,7 @@ import msgspec
 
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.naming import token
+from flyball.tool.errors import CallContinues
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -25,6 +26,10 @@ _ALL = "fly.x.*"
 async def tell(connection: Connection, loop_id: str, owed: Iterable[str]) -> None:
     """Say which effects of a loop are still owed."""
     await connection.publish(f"fly.x.{token(loop_id)}", msgspec.json.encode(list(owed)))
+
+
+def _continues(task: asyncio.Task[Any]) -> bool:
+    return not task.cancelled() and isinstance(task.exception(), CallContinues)
 
 
 class LetGo(Exception):  # noqa: N818 - what happened, and no error of anybody's
@@ -54,14 +59,17 @@ class Stoppable:
 
         Raises:
             LetGo: it was told so.
+            CallContinues: it has begun a loop, and is to be run again when that is over.
             CancelledItself: the work was cancelled, and not by us: then nobody knows of it yet.
         """
         name = token(loop_id) if loop_id else ""
-        running = self._working.get(name, {}).get(effect)
-        if running is not None:
-            work.close()
+        while (running := self._working.get(name, {}).get(effect)) is not None:
             await asyncio.wait([running])
-            return self._result(running)
+            if not _continues(running):
+                work.close()
+                return self._result(running)
+            # It waits for a loop, which may have come to its end since it has looked.
+            await asyncio.sleep(0)
         task = asyncio.ensure_future(work)
         tasks = self._working.setdefault(name, {})
         tasks[effect] = task

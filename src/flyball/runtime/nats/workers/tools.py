@@ -22,6 +22,7 @@ from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.detaching import Detaching, was_asked
 from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
+from flyball.tool.errors import CallContinues
 
 
 class ToolsWorker:
@@ -62,7 +63,7 @@ class ToolsWorker:
             return
         if ours and delivery.times > 1 and await was_asked(self._bus, command.id):
             command = replace(command, facts=replace(command.facts, detached=True))
-        with suppress(LetGo):
+        with suppress(LetGo, CallContinues):
             event = await self.perform(command, ours=ours)
             # Somebody else's loop has no word for a call that is deferred: it just waits for the result.
             if ours or event.result.status is not ResultKind.DEFERRED:
@@ -74,6 +75,7 @@ class ToolsWorker:
 
         Raises:
             LetGo: nobody waits for it any more.
+            CallContinues: it has begun a loop. Nothing is held for it: it is asked for again after that.
         """
         self._busy += 1
         try:

@@ -1,0 +1,1 @@
+"""How well retrievers find the section of this project's docs that answers a question."""

@@ -1,0 +1,107 @@
+"""What a recorded plan's structure stands for, with the code behind it: the parts of a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flyball.core.errors import LoopMismatch
+from flyball.core.flow import CONDITIONAL, PARALLEL, PIPELINE, FlowNode
+from flyball.orchestrate.flow.doing import Doing
+from flyball.orchestrate.flow.functions import Function
+from flyball.orchestrate.flow.leaves import FunctionLeaf
+from flyball.orchestrate.flow.parts import Done, Part
+from flyball.orchestrate.flow.steps import Step
+from flyball.orchestrate.flow.values import Values
+from flyball.orchestrate.plan.handling import BoundStep
+from flyball.orchestrate.plan.steps import PlanStep
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class PlannedStep(FunctionLeaf, Step[Any, Any]):
+    """One step of a plan, run by its handler. One that decides gives whether what it gave is true."""
+
+    recorded: FlowNode
+    function: Function
+    decides: bool
+    timeout: float | None
+    name: str
+    kind: str
+
+    def __init__(self, node: FlowNode, handler: Function, *, decides: bool = False) -> None:
+        step = PlanStep(node.name, node.kind, retries=node.retries, timeout=node.timeout)
+        bound = Function(
+            BoundStep(step, handler), node.name, takes_context=True, takes=handler.takes, gives=handler.gives
+        )
+        for name, value in (
+            ("recorded", node),
+            ("function", bound),
+            ("decides", decides),
+            ("timeout", node.timeout),
+            ("name", node.name),
+            ("kind", node.kind),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def gives(self) -> Values:
+        """See `Part.gives`."""
+        return Values(bool if self.decides else self.function.gives)
+
+    def node(self) -> FlowNode:
+        """See `Part.node`."""
+        return self.recorded
+
+    async def perform(self, doing: Doing, value: Any) -> Done:
+        """See `Part.perform`."""
+        done = await super().perform(doing, value)
+        return Done(bool(done.output)) if self.decides else done
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedGroup(Step[Any, Any]):
+    """Steps of a plan that belong together: one after the other, side by side, or one of two."""
+
+    recorded: FlowNode
+    steps: tuple[Part, ...]
+
+    @property
+    def kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] - it is never set
+        """See `Part`."""
+        return self.recorded.kind
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] - it is never set
+        """See `Part`."""
+        return self.recorded.name
+
+    @property
+    def inner(self) -> tuple[Part, ...]:
+        """See `Part.inner`."""
+        return self.steps
+
+    def node(self) -> FlowNode:
+        """See `Part.node`."""
+        return self.recorded
+
+
+def parts_of(node: FlowNode, handlers: Mapping[str, Function], *, decides: bool = False) -> Part:
+    """The part of a flow that a plan's node stands for.
+
+    Raises:
+        LoopMismatch: a step is of a type that nobody handles.
+    """
+    if node.kind in (PIPELINE, PARALLEL, CONDITIONAL):
+        inner = [
+            parts_of(step, handlers, decides=node.kind == CONDITIONAL and not index)
+            for index, step in enumerate(node.steps)
+        ]
+        return PlannedGroup(node, tuple(inner))
+    if node.kind not in handlers:
+        raise LoopMismatch(
+            f"there is a step of the type {node.kind!r}, which is not handled here; handled are: "
+            f"{', '.join(handlers) or 'none'}",
+            differs=["flow"],
+        )
+    return PlannedStep(node, handlers[node.kind], decides=decides)

@@ -1,0 +1,79 @@
+"""A request's plan as part of a flow: given with it, or made by a planner as the flow's first step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from flyball.core.errors import StepMismatch
+from flyball.core.flow import FlowNode
+from flyball.orchestrate.awaiting import answer_of
+from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.contracts.asked import asked_in
+from flyball.orchestrate.flow.doing import Doing
+from flyball.orchestrate.flow.parts import Done
+from flyball.orchestrate.flow.planned import PlannedSteps
+from flyball.orchestrate.flow.steps import Step
+from flyball.orchestrate.lifecycle import Mode
+from flyball.orchestrate.patterns.phases import PatternFlow
+from flyball.orchestrate.plan.executor import PlanExecutor
+from flyball.orchestrate.plan.forms import plan_from_json
+from flyball.orchestrate.plan.planner import Planner
+from flyball.orchestrate.plan.steps import ExecutionPlan, PlanTrace
+
+PLANNER = "planner"
+"""The kind of the step that makes a plan."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanningStep(Step[Any, Any]):
+    """Asks a planner for a request's plan, and gives it as it is recorded. A plan that may not be fails."""
+
+    planner: Planner
+    executor: PlanExecutor
+    request: SystemRequest
+    name: str = "plan"
+    kind: str = field(default=PLANNER, init=False, repr=False)
+
+    async def perform(self, doing: Doing, value: Any) -> Done:
+        """See `Part.perform`."""
+        plan: Any = await answer_of(self.planner.create_plan, doing.context, self.request)
+        if not isinstance(plan, ExecutionPlan):
+            raise StepMismatch(f"a planner gives an ExecutionPlan, not {plan!r:.200}")
+        written = self.executor.written(_traced(plan, doing.context.facts.at))
+        return Done(to_builtins(_asked(written, self.request)))
+
+
+def planned_flow(request: SystemRequest, planner: Planner, executor: PlanExecutor) -> PatternFlow:
+    """The flow of a request in mode plan.
+
+    Raises:
+        InvalidRequest: the plan that it brings is malformed.
+        PlanRejected: the plan that it brings breaks the policy.
+    """
+    if request.plan is None:
+        steps = PlannedSteps(PlanningStep(planner, executor, request), executor.built, name="plan")
+    else:
+        plan = plan_from_json(request.plan)
+        trace = plan.trace or PlanTrace("request")
+        written = executor.written(replace(plan, trace=_counted(trace, plan)))
+        steps = executor.built(_asked(written, request))
+    return PatternFlow(steps, name="plan", mode=Mode.PLAN)
+
+
+def _asked(plan: FlowNode, request: SystemRequest) -> FlowNode:
+    """The plan with what its first step takes, if that has no input of its own: the user's question."""
+    return replace(plan, given=asked_in(request.to_json()))
+
+
+def _traced(plan: ExecutionPlan, now: float) -> ExecutionPlan:
+    """The plan with when it was made, and how long it is."""
+    trace = plan.trace or PlanTrace()
+    return replace(plan, trace=_counted(replace(trace, created_at=trace.created_at or now), plan))
+
+
+def _counted(trace: PlanTrace, plan: ExecutionPlan) -> PlanTrace:
+    return replace(trace, step_count=trace.step_count or len(plan.leaves))

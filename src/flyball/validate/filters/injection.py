@@ -1,0 +1,168 @@
+"""Text that would have a model take it for instructions: six patterns, by what such attempts say.
+
+They are found by their wording, in English, also where it is written in other letters of the same look, with
+invisible characters in it, or encoded. Who knows the patterns can word an attempt otherwise: this is a sieve,
+and no proof. What a model must never do is kept from it by its tools and their approval.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Iterable
+from enum import StrEnum
+from unicodedata import normalize
+
+from flyball.core.errors import UserError
+from flyball.validate.filters.violation import Screened, Severity, Violation
+
+
+class InjectionPattern(StrEnum):
+    """What is looked for."""
+
+    INSTRUCTION_OVERRIDE = "instruction_override"
+    """"Ignore all previous instructions"."""
+    JAILBREAK_PERSONA = "jailbreak_persona"
+    """"You are now DAN"."""
+    SYSTEM_INJECTION = "system_injection"
+    """"System: …" at the beginning of a line, and the marks of chat templates."""
+    ENCODED_INJECTION = "encoded_injection"
+    """One of the others, in base64 or in hexadecimal digits."""
+    DELIMITER_INJECTION = "delimiter_injection"
+    """"---END INSTRUCTIONS---"."""
+    ROLE_CONFUSION = "role_confusion"
+    """"Your new role is …"."""
+
+
+_FLAGS = re.IGNORECASE | re.MULTILINE
+_S = r"[\s_-]{1,5}"
+_WORDS: dict[InjectionPattern, re.Pattern[str]] = {
+    InjectionPattern.INSTRUCTION_OVERRIDE: re.compile(
+        rf"\b(?:ignore|disregard|forget|override|bypass|skip){_S}"
+        r"(?:[a-z']{1,12}[\s_-]{1,5}){0,4}?"
+        r"(?:previous|prior|above|earlier|preceding|former|all|your|system)"
+        rf"{_S}(?:[a-z']{{1,12}}[\s_-]{{1,5}}){{0,3}}?"
+        r"(?:instructions?|prompts?|rules?|directions?|directives?|guidelines?|commands?|constraints?)\b",
+        _FLAGS,
+    ),
+    InjectionPattern.JAILBREAK_PERSONA: re.compile(
+        rf"\byou{_S}are{_S}now{_S}"
+        rf"(?:dan|stan|dude|aim|evil|unrestricted|unfiltered|uncensored|jailbroken|free{_S}from)\b"
+        rf"|\bdo{_S}anything{_S}now\b|\bDAN{_S}mode\b|\bjailbreak(?:ed)?{_S}mode\b"
+        rf"|\b(?:developer|god|sudo|root){_S}mode{_S}(?:is{_S})?(?:enabled|activated|on)\b"
+        rf"|\b(?:enable|activate|enter){_S}(?:developer|god|sudo|jailbreak){_S}mode\b"
+        rf"|\bpretend{_S}(?:that{_S})?you{_S}(?:have{_S}no|are{_S}not{_S}bound{_S}by|do{_S}not{_S}have)\b"
+        rf"|\bwithout{_S}any{_S}(?:restrictions|filters|censorship|ethical{_S}guidelines)\b",
+        _FLAGS,
+    ),
+    InjectionPattern.SYSTEM_INJECTION: re.compile(
+        r"^[ \t>*]{0,8}(?:\[|<|#{1,6}[ \t]{0,2})?(?:system|developer)"
+        r"(?:[ _-](?:prompt|message|override|instructions?))?[\]>]?[ \t]{0,4}:"
+        r"|<\|(?:im_start|im_end|system|assistant|user|endoftext|start_header_id)\|>"
+        r"|\[/?INST\]|<</?SYS>>|<(?:/)?system(?:_prompt)?>",
+        _FLAGS,
+    ),
+    InjectionPattern.DELIMITER_INJECTION: re.compile(
+        r"(?:-{3}|={3}|#{3}|\*{3}|_{3}|~{3}|`{3}|<<)[ \t\[(<]{0,4}(?:end|begin|start|stop|new|reset)"
+        rf"{_S}(?:[a-z]{{1,12}}[\s_-]{{1,5}}){{0,3}}?"
+        r"(?:instructions?|prompts?|system|context|input|conversation|rules?)\b",
+        _FLAGS,
+    ),
+    InjectionPattern.ROLE_CONFUSION: re.compile(
+        rf"\byour{_S}(?:new|real|true|actual){_S}"
+        rf"(?:role|task|job|identity|persona|purpose|instructions?){_S}(?:is|are)\b"
+        rf"|\bfrom{_S}now{_S}on,?{_S}you{_S}(?:are|will{_S}be|act{_S}as|must{_S}act)\b"
+        rf"|\byou{_S}are{_S}no{_S}longer{_S}(?:an?|the|bound)\b|\bforget{_S}(?:that{_S})?you{_S}are\b",
+        _FLAGS,
+    ),
+}
+_ENCODED = re.compile(r"(?:[A-Za-z0-9+/]{4}){6,2048}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){16,4096}")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
+_MOST_DECODED = 64
+"""How many encoded pieces of a text are looked into."""
+
+ALL_PATTERNS = tuple(InjectionPattern)
+_SEVERITY: dict[InjectionPattern, Severity] = {
+    InjectionPattern.INSTRUCTION_OVERRIDE: Severity.HIGH,
+    InjectionPattern.JAILBREAK_PERSONA: Severity.HIGH,
+    InjectionPattern.SYSTEM_INJECTION: Severity.CRITICAL,
+    InjectionPattern.ENCODED_INJECTION: Severity.MEDIUM,
+    InjectionPattern.DELIMITER_INJECTION: Severity.HIGH,
+    InjectionPattern.ROLE_CONFUSION: Severity.MEDIUM,
+}
+
+
+class InjectionFilter:
+    """Finds attempts to have a text taken for instructions. It changes nothing: what it finds may not pass.
+
+    Args:
+        patterns: what is looked for; without it, all of `InjectionPattern`.
+
+    Raises:
+        UserError: a pattern that is not known.
+    """
+
+    name = "injection"
+
+    def __init__(self, patterns: Iterable[InjectionPattern | str] | None = None) -> None:
+        try:
+            given = ALL_PATTERNS if patterns is None else tuple([InjectionPattern(one) for one in patterns])
+        except (ValueError, TypeError):
+            raise UserError(
+                f"patterns= takes some of {', '.join(InjectionPattern)}, not {patterns!r}"
+            ) from None
+        if not given:
+            raise UserError(f"patterns= takes at least one of {', '.join(InjectionPattern)}")
+        self.patterns = given
+
+    def screen(self, text: str) -> Screened:
+        """The text as it is, and what was found."""
+        found = find_injections(text, self.patterns)
+        violations = [Violation(self.name, one.value, _SEVERITY[one], count) for one, count in found.items()]
+        return Screened(text, tuple(violations))
+
+
+def find_injections(
+    text: str, patterns: Iterable[InjectionPattern] = ALL_PATTERNS
+) -> dict[InjectionPattern, int]:
+    """The patterns that stand in a text, and how often each does."""
+    wanted = tuple(patterns)
+    plain = _plain(text)
+    found: dict[InjectionPattern, int] = {}
+    for pattern in wanted:
+        if pattern is InjectionPattern.ENCODED_INJECTION:
+            count = sum(_says_something(piece) for piece in _decoded(text))
+        else:
+            count = sum(1 for _ in _WORDS[pattern].finditer(plain))
+        if count:
+            found[pattern] = count
+    return found
+
+
+def _plain(text: str) -> str:
+    """The text in plain letters: those that only look like others become these; invisible ones are gone."""
+    return text if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text))
+
+
+def _says_something(text: str) -> bool:
+    plain = _plain(text)
+    return any(pattern.search(plain) is not None for pattern in _WORDS.values())
+
+
+def _decoded(text: str) -> list[str]:
+    """What stands in the encoded pieces of a text, as far as that is text."""
+    pieces: list[str] = []
+    for match in _HEX.finditer(text):
+        if len(pieces) >= _MOST_DECODED:
+            return pieces
+        pieces.append(bytes.fromhex(re.sub("[ :]", "", match[0])).decode("utf-8", "replace"))
+    for match in _ENCODED.finditer(text):
+        if len(pieces) >= _MOST_DECODED:
+            return pieces
+        try:
+            pieces.append(b64decode(match[0]).decode("utf-8", "replace"))
+        except (Error, ValueError):
+            continue  # it only looked like it
+    return pieces

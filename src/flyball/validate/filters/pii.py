@@ -1,0 +1,223 @@
+"""Personal data and keys in a text: six kinds, found by their form and by what else is known of it.
+
+An SSN has ranges that were never given out, a card's number a check digit (Luhn), an octet of an address is
+no larger than 255, and a key that has no known beginning looks random. What only looks similar is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from ipaddress import ip_address
+from math import log2
+
+from msgspec import Struct
+
+from flyball.core.errors import UserError
+from flyball.validate.filters.violation import Screened, Severity, Violation
+
+
+class PIIKind(StrEnum):
+    """What can be found."""
+
+    EMAIL = "email"
+    PHONE = "phone"
+    SSN = "ssn"
+    CREDIT_CARD = "credit_card"
+    API_KEY = "api_key"
+    IP_ADDRESS = "ip_address"
+
+
+class Found(Struct, frozen=True):
+    """One place in a text, from `start` up to `stop`, and what stands there."""
+
+    kind: PIIKind
+    start: int
+    stop: int
+
+
+_EMAIL = re.compile(r"\b[A-Za-z0-9][\w.%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
+_PHONE = re.compile(
+    r"(?<![\w.+-])(?:(?:\+\d{1,3}[ .-]?|1[ .-])?(?:\(\d{3}\)[ .-]?|\d{3}[ .-])\d{3}[ .-]?\d{4}"
+    r"|\+\d{1,3}(?:[ .-]?\d{2,4}){2,5})(?![\w-])"
+)
+_SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])")
+_CARD_START = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12}")
+_NEXT_DIGIT = re.compile(r"[ -]?\d")
+_KNOWN_KEY = re.compile(
+    r"(?<![\w-])(?:sk-[\w-]{16,200}|(?:AKIA|ASIA)[0-9A-Z]{16}|gh[opsur]_\w{36,80}|github_pat_\w{22,200}"
+    r"|glpat-[\w-]{20,80}|xox[abprs]-[\w-]{10,200}|AIza[\w-]{35}|hf_[A-Za-z]{30,60}"
+    r"|(?:r|s|p)k_(?:live|test)_\w{16,200})(?![\w-])",
+    re.ASCII,
+)
+_TOKEN = re.compile(r"(?<![\w-])[\w-]{32,512}(?![\w-])", re.ASCII)
+_IP = re.compile(
+    r"(?<![\w.:])(?:(?:\d{1,3}\.){3}\d{1,3}(?!\.?\w)|(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]))"
+)
+_CARD_LENGTHS = range(13, 20)
+_RANDOM = 3.5
+"""The bits a character from which a token looks random."""
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], Iterator[tuple[int, int]]]:
+    return lambda text: (match.span() for match in pattern.finditer(text))
+
+
+def _cards(text: str) -> Iterator[tuple[int, int]]:
+    """Numbers of 13 to 19 digits, perhaps in groups, whose check digit is right."""
+    at = 0
+    while (match := _CARD_START.search(text, at)) is not None:
+        start, stop = match.span()
+        at = start + 1
+        best: int | None = None
+        while True:
+            digits = [int(char) for char in text[start:stop] if char.isdigit()]
+            if len(digits) not in _CARD_LENGTHS:
+                break
+            if not text[stop : stop + 1].isalnum() and _luhn(digits):
+                best = stop
+            more = _NEXT_DIGIT.match(text, stop)
+            if more is None:
+                break
+            stop = more.end()
+        if best is not None:
+            yield start, best
+            at = best
+
+
+def _luhn(digits: list[int]) -> bool:
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def _keys(text: str) -> Iterator[tuple[int, int]]:
+    known = {match.span(): None for match in _KNOWN_KEY.finditer(text)}
+    yield from known
+    for match in _TOKEN.finditer(text):
+        if match.span() not in known and _looks_random(match[0]):
+            yield match.span()
+
+
+def _looks_random(token: str) -> bool:
+    """Whether a token has letters of both cases and digits, as no word has, and hardly repeats itself."""
+    if not (any(map(str.isdigit, token)) and any(map(str.isupper, token)) and any(map(str.islower, token))):
+        return False
+    size = len(token)
+    return -sum(n / size * log2(n / size) for n in Counter(token).values()) >= _RANDOM
+
+
+def _addresses(text: str) -> Iterator[tuple[int, int]]:
+    for match in _IP.finditer(text):
+        if ":" in match[0] and sum(bool(group) for group in match[0].split(":")) < 2:
+            continue  # `::` and the like are addresses, and more often something else
+        try:
+            ip_address(match[0])
+        except ValueError:
+            continue
+        yield match.span()
+
+
+_FINDERS: dict[PIIKind, Callable[[str], Iterator[tuple[int, int]]]] = {
+    PIIKind.EMAIL: _matches(_EMAIL),
+    PIIKind.API_KEY: _keys,
+    PIIKind.CREDIT_CARD: _cards,
+    PIIKind.SSN: _matches(_SSN),
+    PIIKind.IP_ADDRESS: _addresses,
+    PIIKind.PHONE: _matches(_PHONE),
+}
+"""Who finds what, in the order in which they have a claim on a place."""
+
+ALL_KINDS = tuple(PIIKind)
+
+
+def find_pii(text: str, kinds: Iterable[PIIKind] = ALL_KINDS) -> tuple[Found, ...]:
+    """What stands in a text, from its beginning to its end. No two places overlap."""
+    wanted = frozenset(kinds)
+    found: list[Found] = []
+    taken = bytearray(len(text))
+    for kind, finder in _FINDERS.items():
+        if kind not in wanted:
+            continue
+        for start, stop in finder(text):
+            if not any(taken[start:stop]):
+                taken[start:stop] = b"\1" * (stop - start)
+                found.append(Found(kind, start, stop))
+    return tuple(sorted(found, key=_start))
+
+
+def _start(found: Found) -> int:
+    return found.start
+
+
+class PIIFilter:
+    """Finds personal data and keys, and puts `[email]`, `[phone]` and the like in their place.
+
+    Args:
+        kinds: what is looked for; without it, all of `PIIKind`.
+        replacement: what is put there; `{kind}` in it stands for what was found.
+        block: whether it may not pass even so.
+
+    Raises:
+        UserError: a kind that is not known, or a replacement that is no text.
+    """
+
+    name = "pii"
+
+    def __init__(
+        self,
+        kinds: Iterable[PIIKind | str] | None = None,
+        replacement: str = "[{kind}]",
+        *,
+        block: bool = False,
+    ) -> None:
+        self.kinds = as_kinds(kinds)
+        if not isinstance(replacement, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserError(f"a replacement is text, not {replacement!r}")
+        self.replacement = replacement
+        self.block = block
+
+    def screen(self, text: str) -> Screened:
+        """The text with what was found replaced."""
+        found = find_pii(text, self.kinds)
+        if not found:
+            return Screened(text)
+        pieces: list[str] = []
+        at = 0
+        for one in found:
+            pieces += (text[at : one.start], self.replacement.replace("{kind}", one.kind.value))
+            at = one.stop
+        counted = Counter([one.kind for one in found])
+        violations = [
+            Violation(self.name, kind.value, _SEVERITY[kind], count, self.block)
+            for kind, count in counted.items()
+        ]
+        return Screened("".join([*pieces, text[at:]]), tuple(violations))
+
+
+_SEVERITY: dict[PIIKind, Severity] = {
+    PIIKind.EMAIL: Severity.MEDIUM,
+    PIIKind.PHONE: Severity.MEDIUM,
+    PIIKind.SSN: Severity.CRITICAL,
+    PIIKind.CREDIT_CARD: Severity.CRITICAL,
+    PIIKind.API_KEY: Severity.CRITICAL,
+    PIIKind.IP_ADDRESS: Severity.LOW,
+}
+
+
+def as_kinds(given: Iterable[PIIKind | str] | None) -> tuple[PIIKind, ...]:
+    """Kinds as they were given; all of them where none are.
+
+    Raises:
+        UserError: one is not known, or there are none.
+    """
+    if given is None:
+        return ALL_KINDS
+    try:
+        kinds = tuple([PIIKind(kind) for kind in ([given] if isinstance(given, str) else given)])
+    except (ValueError, TypeError):
+        raise UserError(f"kinds= takes some of {', '.join(PIIKind)}, not {given!r}") from None
+    if not kinds:
+        raise UserError(f"kinds= takes at least one of {', '.join(PIIKind)}")
+    return kinds
