@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flyball.core.errors import ModelFileInvalid
-from flyball.models.gguf import read_header
+from flyball.models.gguf import read_header, silent_tokens
 from tests.models.files import gguf
 
 
@@ -34,6 +35,29 @@ def test_a_header_tells_what_the_model_is(tmp_path: Path) -> None:
     assert (header.architecture, header.name, header.context_length) == ("tiny", "Tiny", 512)
     assert (header.embedding_length, header.chat_template, header.version) == (64, True, 3)
     assert header.needed == len(data)
+
+
+def test_tokens_that_are_written_as_nothing_and_end_nothing(tmp_path: Path) -> None:
+    facts = {
+        "tokenizer.ggml.tokens": ["<unk>", "<s>", "<stop>", "a", "<|im_start|>", "<|im_end|>", "<tool_call>"],
+        "tokenizer.ggml.token_type": [2, 3, 3, 1, 3, 3, 4],
+        "tokenizer.ggml.eos_token_id": 2,
+    }
+    assert silent_tokens(written(tmp_path, gguf(facts=facts))) == (0, 1, 4)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"tokenizer.ggml.token_type": [3]},
+        {"tokenizer.ggml.tokens": ["<s>"], "tokenizer.ggml.token_type": ["3"]},
+        {"tokenizer.ggml.tokens": [1, 2], "tokenizer.ggml.token_type": [3, 3]},
+        {"tokenizer.ggml.tokens": "<s>", "tokenizer.ggml.token_type": 3},
+    ],
+)
+def test_a_file_that_tells_no_tokens_has_none(tmp_path: Path, facts: dict[str, Any]) -> None:
+    assert silent_tokens(written(tmp_path, gguf(facts=facts))) == ()
 
 
 def test_what_a_header_does_not_say_is_empty(tmp_path: Path) -> None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from flyball.core.errors import ModelFileInvalid
+
+_Read = TypeVar("_Read")
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -35,6 +38,8 @@ _SCALARS = {
     11: "<q",
     12: "<d",
 }
+
+_WORDS = {4: "I", 5: "i"}
 
 _TENSOR_TYPES = {
     0: (1, 4),  # F32
@@ -73,6 +78,17 @@ _TENSOR_TYPES = {
 """Elements and bytes of a block, by tensor type. A newer type counts as one byte."""
 
 
+_UNKNOWN, _CONTROL = 2, 3
+"""The types of tokens that are written as nothing, whatever they are called."""
+
+_ENDS = frozenset({
+    "</s>", "<eos>", "[EOS]", "<EOT>", "_<EOT>", "[EOT]", "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>",
+    "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>",
+    "<end_of_utterance>", "< EOT >", "<|end_of_sentence|>", "<\uff5cend\u2581of\u2581sentence\uff5c>",
+})  # fmt: skip
+"""What llama.cpp knows by name for the end of an answer."""
+
+
 class Header(Struct, frozen=True):
     """What a model's file says about itself; empty and 0 where it says nothing."""
 
@@ -97,14 +113,17 @@ def read_header(path: Path, called: str | None = None) -> Header:
     Raises:
         ModelFileInvalid: it is no GGUF file, it is cut short, or it cannot be read; details `path`.
     """
-    name = called or str(path)
+    return _opened(path, called or str(path), _header)
+
+
+def _opened(path: Path, name: str, read: Callable[[_Reader, str], _Read]) -> _Read:
     try:
         with path.open("rb") as file:
             magic = file.read(4)
             if magic != _MAGIC:
                 raise _invalid(name, f"it is no GGUF file (it begins with {magic!r})")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return _header(_Reader(data), name)
+                return read(_Reader(data), name)
     except _ShortError as short:
         raise _invalid(
             name,
@@ -113,6 +132,18 @@ def read_header(path: Path, called: str | None = None) -> Header:
         ) from None
     except OSError as error:
         raise _invalid(name, f"it cannot be read ({error.strerror})") from error
+
+
+def silent_tokens(path: Path) -> tuple[int, ...]:
+    """The tokens that are written as nothing and end nothing: marks of a chat template, mostly.
+
+    A grammar of llama.cpp takes each for the characters of its name: `<s>` passes for three letters of a
+    string, and nothing is written. Who holds a model to a grammar forbids them.
+
+    Raises:
+        ModelFileInvalid: as `read_header` does.
+    """
+    return _opened(path, str(path), _silent)
 
 
 class _ShortError(Exception):
@@ -126,6 +157,12 @@ class _ShortError(Exception):
 
 class _OddError(Exception):
     """The header has something that no version of the format has."""
+
+
+class _Array(Struct, frozen=True):
+    """Where an array begins."""
+
+    start: int
 
 
 class _Reader:
@@ -153,15 +190,42 @@ class _Reader:
         return start
 
     def value(self, kind: int) -> Any:
-        """A value; of an array only that it was there."""
+        """A value; of an array only where it is."""
         if kind == _STRING:
             return self.string()
         if kind == _ARRAY:
-            return self._skip_array(_DEEPEST)
+            start = self.at
+            self._skip_array(_DEEPEST)
+            return _Array(start)
         form = _SCALARS.get(kind)
         if form is None:
             raise _OddError(f"a value of the unknown type {kind}")
         return self.scalar(form)
+
+    def numbers(self, array: _Array | None) -> tuple[int, ...]:
+        """The members of an array of whole numbers of 32 bits; nothing where it is another."""
+        if array is None:
+            return ()
+        self.at = array.start
+        kind, count = self.scalar("<I"), self.scalar("<Q")
+        if kind not in _WORDS:
+            return ()
+        return struct.unpack_from(f"<{count}{_WORDS[kind]}", self._data, self.skip(4 * count))
+
+    def strings(self, array: _Array | None, wanted: Sequence[int]) -> list[str]:
+        """The members of an array of strings at these places, which ascend."""
+        found: list[str] = []
+        if array is None:
+            return found
+        self.at, passed = array.start, 0
+        kind, count = self.scalar("<I"), self.scalar("<Q")
+        for place in wanted:
+            if kind != _STRING or place >= count:
+                break
+            self._skip_strings(place - passed)
+            found.append(self.string())
+            passed = place + 1
+        return found
 
     def _skip_array(self, depth: int) -> None:
         kind, count = self.scalar("<I"), self.scalar("<Q")
@@ -187,7 +251,8 @@ class _Reader:
         self.skip(0)
 
 
-def _header(reader: _Reader, name: str) -> Header:
+def _facts(reader: _Reader, name: str) -> tuple[int, int, dict[str, Any]]:
+    """The version, how many tensors there are, and what is said before them."""
     version = reader.scalar("<I")
     if version not in _VERSIONS:
         raise _invalid(name, f"its GGUF version is {version}, and {_VERSIONS} can be read")
@@ -197,6 +262,27 @@ def _header(reader: _Reader, name: str) -> Header:
         for _ in range(pairs):
             key = reader.string()
             facts[key] = reader.value(reader.scalar("<I"))
+    except _OddError as odd:
+        raise _invalid(name, f"its header has {odd}") from None
+    return version, tensors, facts
+
+
+def _silent(reader: _Reader, name: str) -> tuple[int, ...]:
+    facts = _facts(reader, name)[2]
+    kinds = reader.numbers(_array(facts.get("tokenizer.ggml.token_type")))
+    silent = [token for token, kind in enumerate(kinds) if kind in {_UNKNOWN, _CONTROL}]
+    names = reader.strings(_array(facts.get("tokenizer.ggml.tokens")), silent)
+    ends = {facts.get(f"tokenizer.ggml.{end}_token_id") for end in ("eos", "eot", "eom")}
+    return tuple(
+        token
+        for token, called in zip(silent, names, strict=False)
+        if token not in ends and called not in _ENDS
+    )
+
+
+def _header(reader: _Reader, name: str) -> Header:
+    version, tensors, facts = _facts(reader, name)
+    try:
         ends = [_tensor_end(reader) for _ in range(tensors)]
     except _OddError as odd:
         raise _invalid(name, f"its header has {odd}") from None
@@ -232,6 +318,10 @@ def _tensor_end(reader: _Reader) -> int:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _array(value: Any) -> _Array | None:
+    return value if isinstance(value, _Array) else None
 
 
 def _number(value: Any) -> int:

@@ -35,12 +35,14 @@ class ScriptedServer:
     def __init__(self, *script: dict[str, Any] | Exception) -> None:
         self.script = script
         self.begun = 0
+        self.bodies: list[dict[str, Any]] = []
         self.cancelled = 0
         self.step = threading.Semaphore(0)
         self.waits = False
 
     def handle_chat_completions(self, body: dict[str, Any], piece: Piece) -> None:
         self.begun += 1
+        self.bodies.append(body)
         for chunk in self.script:
             if self.waits:
                 assert self.step.acquire(timeout=PATIENCE)
@@ -59,9 +61,9 @@ class ScriptedServer:
 class Asked:
     """A desk, and what it sends."""
 
-    def __init__(self, server: ScriptedServer, parallel: int = 1) -> None:
+    def __init__(self, server: ScriptedServer, parallel: int = 1, silent: tuple[int, ...] = ()) -> None:
         self.sent: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.desk = Desk(server, "key", parallel, self.sent.put)
+        self.desk = Desk(server, "key", {"parallel": parallel, "silent": silent}, self.sent.put)
 
     def ask(self, number: int, op: str = "chat", body: dict[str, Any] | None = None) -> None:
         self.desk.take({"ask": number, "op": op, "body": body or {}})
@@ -104,6 +106,27 @@ def test_a_chunk_is_sent_for_what_it_says_and_not_for_how_far_the_prompt_is() ->
         {"id": 7, "chunk": {"reason": "stop"}},
         {"id": 7, "chunk": {"usage": {"prompt_tokens": 3}, "timings": {"predicted_n": 2}}},
         {"id": 7, "done": True},
+    ]
+
+
+def test_under_a_grammar_tokens_that_nobody_sees_are_forbidden() -> None:
+    server = ScriptedServer(delta("a"))
+    asked = Asked(server, silent=(1, 7))
+    grammars: list[dict[str, Any]] = [
+        {},
+        {"grammar": "root ::= char"},
+        {"grammar": "root ::= char", "logit_bias": [["x", 2.0]]},
+        {"grammar": "root ::= char", "logit_bias": {"15": -1}},
+    ]
+    for number, body in enumerate(grammars):
+        asked.ask(number, body=body)
+        asked.until_done()
+    forbidden = [[1, False], [7, False]]
+    assert [body.get("logit_bias") for body in server.bodies] == [
+        None,
+        forbidden,
+        [["x", 2.0], *forbidden],
+        [["15", -1], *forbidden],
     ]
 
 

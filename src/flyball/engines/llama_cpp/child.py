@@ -25,7 +25,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO
 
@@ -83,14 +83,28 @@ def make_server(load: dict[str, Any], key: str) -> Any:
     return xllamacpp.Server(params)
 
 
+def held(body: dict[str, Any], silent: Sequence[int]) -> dict[str, Any]:
+    """A call whose answer follows a grammar, without tokens that the grammar reads and nobody sees."""
+    if not body.get("grammar") or not silent:
+        return body
+    biases: Any = body.get("logit_bias") or []
+    asked: list[Any] = (
+        [[token, bias] for token, bias in biases.items()] if isinstance(biases, dict) else biases
+    )
+    return {**body, "logit_bias": [*asked, *([token, False] for token in silent)]}
+
+
 class Desk:
     """Answers what is asked, as many calls at once as there are slots; the others wait in order."""
 
-    def __init__(self, server: Any, key: str, parallel: int, send: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, server: Any, key: str, load: dict[str, Any], send: Callable[[dict[str, Any]], None]
+    ) -> None:
         self._server = server
         self._key = key
+        self._silent: Sequence[int] = load.get("silent") or ()
         self._send = send
-        self._slots = ThreadPoolExecutor(parallel, "slot")
+        self._slots = ThreadPoolExecutor(load["parallel"], "slot")
         # Questions that need no slot do not wait for one.
         self._quick = ThreadPoolExecutor(2, "quick")
         self._open: set[int] = set()
@@ -129,7 +143,7 @@ class Desk:
                 self._send({"id": number, "chunk": slim})
             return False
 
-        self._server.handle_chat_completions(body, piece)
+        self._server.handle_chat_completions(held(body, self._silent), piece)
 
     def _embed(self, number: int, body: dict[str, Any]) -> None:
         answer = self._server.handle_embeddings(body)
@@ -199,7 +213,7 @@ def serve(incoming: BinaryIO, send: Callable[[dict[str, Any]], None]) -> int:
     except Exception as error:
         send({"failed": {"kind": type(error).__name__, "message": str(error)}})
         return 1
-    desk = Desk(server, key, load["parallel"], send)
+    desk = Desk(server, key, load, send)
     send({"ready": {"context": context, "address": server.listening_address}})
     while (frame := read_frame(incoming)) is not None:
         desk.take(frame)

@@ -24,6 +24,7 @@ from msgspec import Struct
 from flyball.core.errors import EngineError, FlyballError
 from flyball.engines.llama_cpp import child, faults
 from flyball.engines.llama_cpp.options import Located, Options
+from flyball.models.gguf import silent_tokens
 
 Frame: TypeAlias = dict[str, Any]
 Sink: TypeAlias = Callable[[Frame | FlyballError], None]
@@ -125,6 +126,8 @@ class ChildProcess:
             located = self._locate()
             self._name = located.name
             load = self._options.load(located)
+            if not self._options.embedding:
+                load["silent"] = silent_tokens(located.path)
             self._run(located, load)
         except FlyballError as error:
             self._fail(error)
