@@ -126,7 +126,7 @@ def test_under_a_grammar_tokens_that_nobody_sees_are_forbidden() -> None:
         None,
         forbidden,
         [["x", 2.0], *forbidden],
-        [["15", -1], *forbidden],
+        [("15", -1), *forbidden],
     ]
 
 

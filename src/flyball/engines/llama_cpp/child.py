@@ -27,7 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 _LENGTH = struct.Struct(">I")
 _MEAN_POOLING = 1
@@ -87,10 +87,9 @@ def held(body: dict[str, Any], silent: Sequence[int]) -> dict[str, Any]:
     """A call whose answer follows a grammar, without tokens that the grammar reads and nobody sees."""
     if not body.get("grammar") or not silent:
         return body
-    biases: Any = body.get("logit_bias") or []
-    asked: list[Any] = (
-        [[token, bias] for token, bias in biases.items()] if isinstance(biases, dict) else biases
-    )
+    asked: Any = body.get("logit_bias") or []
+    if isinstance(asked, dict):
+        asked = list(cast("dict[str, Any]", asked).items())
     return {**body, "logit_bias": [*asked, *([token, False] for token in silent)]}
 
 
