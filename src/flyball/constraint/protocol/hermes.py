@@ -13,6 +13,7 @@ from flyball.core.encodable import as_text
 from flyball.core.errors import ToolNotFound
 from flyball.core.ids import new_id
 from flyball.core.tools import ToolDefinition
+from flyball.inference.offer import offer_of
 from flyball.inference.request import Request
 
 _SECTION = """# Tools
@@ -54,7 +55,7 @@ class HermesProtocol:
     def question(self, request: Request) -> Rendered | None:
         """Which tools are needed, where that is open."""
         tools = self._on_offer(request)
-        return question(tools, request.messages) if tools and not _must_call(request) else None
+        return question(tools, request.messages) if tools and not offer_of(request).must else None
 
     def render(self, request: Request, choice: str | None = None) -> Rendered:
         """The turn: the calls that were chosen, or the answer.
@@ -81,34 +82,12 @@ class HermesProtocol:
         return TextParser(first)
 
     def _on_offer(self, request: Request) -> tuple[ToolDefinition, ...]:
-        tools = _callable(request)
+        tools = offer_of(request).tools
         if self._again:
             return tools
         left = tuple([tool for tool in tools if tool.name not in answered(request.messages)])
         # Where something must be called and nothing else is left, the same may be called again.
-        return left or (tools if _must_call(request) else ())
-
-
-def _callable(request: Request) -> tuple[ToolDefinition, ...]:
-    """The tools that may be called."""
-    choice = request.tool_choice
-    if choice is None:
-        return request.tools
-    if choice.mode == "none":
-        return tuple([tool for tool in request.tools if tool.kind == "output"])
-    if choice.forced is None:
-        return request.tools
-    found = tuple([tool for tool in request.tools if tool.name == choice.forced])
-    if not found:
-        raise ToolNotFound(f"the tool {choice.forced!r} must be called, and is not there", tool=choice.forced)
-    return found
-
-
-def _must_call(request: Request) -> bool:
-    choice = request.tool_choice
-    if not request.allows_text or choice is None:
-        return not request.allows_text
-    return choice.mode == "required" or choice.forced is not None
+        return left or (tools if offer_of(request).must else ())
 
 
 def _calls(request: Request, tools: tuple[ToolDefinition, ...], choice: str | None) -> int:
@@ -117,7 +96,7 @@ def _calls(request: Request, tools: tuple[ToolDefinition, ...], choice: str | No
         return 0
     if choice is not None:
         return len(chosen(choice))
-    return MOST if _must_call(request) else 0
+    return MOST if offer_of(request).must else 0
 
 
 def _plan(tools: tuple[ToolDefinition, ...], choice: str) -> list[ToolDefinition]:

@@ -1,0 +1,196 @@
+"""The transport that is on the network: aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from types import TracebackType
+from typing import cast
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from msgspec import Struct
+
+from flyball.core.errors import FlyballError, UserError
+from flyball.engines.wire.failures import network_failure
+from flyball.engines.wire.transport import Call
+
+_BUFFER = 256 * 1024
+_USER_AGENT = "flyball"
+
+
+class Timeouts(Struct, frozen=True):
+    """How long a server may take, in seconds; None is for ever. How long a whole run may take is the run's.
+
+    `connect`: to take the connection. `idle`: between two pieces of its reply, and before the first: models
+    think for minutes.
+    """
+
+    connect: float | None = 10.0
+    idle: float | None = 600.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int | float) or not value > 0
+            ):
+                raise UserError(f"{name}={value!r}: a time-out is a number of seconds above 0, or None")
+
+
+_TIMEOUTS = Timeouts()
+
+
+class AioTransport:
+    """One pool of connections for each event loop that it is used in, closed with the loop, or by `aclose`.
+
+    Proxies are taken from the environment (HTTPS_PROXY, NO_PROXY, …) unless one is named.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeouts: Timeouts = _TIMEOUTS,
+        connections: int = 256,
+        proxy: str | None = None,
+        server: str = "the server",
+    ) -> None:
+        """Make one; nothing is opened yet.
+
+        Args:
+            timeouts: how long the server may take.
+            connections: at once; calls beyond that wait for one.
+            proxy: its address; where it is None, the environment decides.
+            server: what errors call the other side.
+        """
+        self._timeouts = timeouts
+        self._connections = connections
+        self._proxy = proxy
+        self._server = server
+        self._proxies: dict[str, str | None] = {}
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
+
+    def open(self, call: Call) -> _Exchange:
+        """See `Transport.open`."""
+        return _Exchange(self, call)
+
+    async def aclose(self) -> None:
+        """See `Transport.aclose`."""
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.life.aclose()
+
+    @property
+    def server(self) -> str:
+        """What errors call the other side."""
+        return self._server
+
+    def proxy_for(self, url: str) -> str | None:
+        """The proxy through which an address is reached."""
+        if self._proxy is not None:
+            return self._proxy
+        if url not in self._proxies:
+            # The environment is looked at once for an address: it takes as long as the rest of a call.
+            self._proxies[url] = _environment_proxy(url)
+        return self._proxies[url]
+
+    async def session(self) -> aiohttp.ClientSession:
+        """The pool of the event loop that runs."""
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None or pool.session.closed:
+            # Nothing in here waits, so no second call can come in between and make another.
+            life = self._life()
+            pool = self._pools[loop] = _Pool(await anext(life), life)
+        return pool.session
+
+    async def _life(self) -> AsyncGenerator[aiohttp.ClientSession]:
+        # An event loop that ends closes the generators that are open in it: so the pool is closed with it,
+        # also where nobody thinks of that (asyncio.run around one call).
+        timeouts = self._timeouts
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=30),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.idle),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": _USER_AGENT},
+            read_bufsize=_BUFFER,
+        )
+        try:
+            yield session
+        finally:
+            await session.close()
+
+
+class _Pool(Struct, frozen=True):
+    session: aiohttp.ClientSession
+    life: AsyncGenerator[aiohttp.ClientSession]
+
+
+class _Exchange:
+    __slots__ = ("_call", "_response", "_transport")
+
+    def __init__(self, transport: AioTransport, call: Call) -> None:
+        self._transport = transport
+        self._call = call
+        self._response: aiohttp.ClientResponse | None = None
+
+    async def __aenter__(self) -> _Reply:
+        transport, call = self._transport, self._call
+        try:
+            session = await transport.session()
+            self._response = await session.request(
+                call.method,
+                call.url,
+                data=call.body,
+                headers=call.headers,
+                allow_redirects=False,
+                proxy=transport.proxy_for(call.url),
+            )
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise self.failure(error) from error
+        return _Reply(self._response, self)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        response = self._response
+        if response is not None:
+            # A body that was read to its end has given its connection back already; any other is not worth
+            # to be read, and closing tells the server that nobody listens.
+            response.close()
+
+    def failure(self, error: BaseException) -> FlyballError:
+        return network_failure(error, self._transport.server, self._call.url)
+
+
+class _Reply:
+    __slots__ = ("_exchange", "_response", "headers", "status")
+
+    def __init__(self, response: aiohttp.ClientResponse, exchange: _Exchange) -> None:
+        self._response = response
+        self._exchange = exchange
+        self.status: int = response.status
+        self.headers = cast("Mapping[str, str]", response.headers)
+
+    async def read(self) -> bytes:
+        try:
+            return await self._response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise self._exchange.failure(error) from error
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._response.content.iter_any():
+                yield piece
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise self._exchange.failure(error) from error
+
+
+def _environment_proxy(url: str) -> str | None:
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    proxies = getproxies()
+    found = proxies.get(parts.scheme) or proxies.get("all")
+    return None if not found or proxy_bypass(parts.hostname or "") else found

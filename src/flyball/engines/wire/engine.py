@@ -1,0 +1,146 @@
+"""HTTPEngine: a codec and a transport make an engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from flyball.core.errors import EngineError
+from flyball.engines.wire.codec import Codec
+from flyball.engines.wire.failures import http_failure
+from flyball.engines.wire.sse import EventReader
+from flyball.engines.wire.transport import Call, Reply, Transport
+from flyball.inference.cut import events_of
+from flyball.inference.permission import check_model_requests_allowed
+from flyball.inference.profile import Profile
+from flyball.inference.request import ModelInfo, Request, Result
+from flyball.inference.stream import StreamEvent, close_stream
+
+OK = 200
+
+Credentials: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
+"""What gives the headers that prove who asks, where they change from time to time."""
+
+
+class Identity(Struct, frozen=True):
+    """Who asks: headers that are sent with every call. What stands in them is in no error and no journal."""
+
+    headers: Mapping[str, str] = {}
+    credentials: Credentials | None = None
+
+    async def current(self) -> Mapping[str, str]:
+        """The headers as they are now.
+
+        Raises:
+            FlyballError: no proof can be had.
+        """
+        return self.headers if self.credentials is None else {**self.headers, **(await self.credentials())}
+
+
+NOBODY = Identity()
+
+
+class HTTPEngine:
+    """Answers from a server.
+
+    Guarantees those of `Engine`: what fails is of the taxonomy, with the server's own words, its request id
+    and how long it wants to be left alone; a stream that breaks has given what had come of it; cancelling
+    closes the connection. Nothing is tried again here: see `docs/wrappers.md` for that.
+    """
+
+    def __init__(
+        self,
+        codec: Codec,
+        transport: Transport,
+        info: ModelInfo,
+        *,
+        profile: Profile,
+        identity: Identity = NOBODY,
+    ) -> None:
+        """Make one; nothing is opened yet."""
+        self._codec = codec
+        self._transport = transport
+        self._info = info
+        self._identity = identity
+        self.profile = profile
+        """What the model can do."""
+
+    async def infer(self, request: Request) -> Result:
+        """See `Engine.infer`."""
+        call, shown = await self._call(request, stream=False)
+        async with self._transport.open(call) as reply:
+            body = await reply.read()
+            if reply.status != OK:
+                raise self._refused(reply, body, shown)
+            return self._codec.result(request, body, reply.headers)
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """See `Engine.stream`."""
+        call, shown = await self._call(request, stream=True)
+        async with self._transport.open(call) as reply:
+            if reply.status != OK:
+                raise self._refused(reply, await reply.read(), shown)
+            if reply.headers.get("Content-Type", "").startswith("application/json"):
+                # It does not stream, whatever it was asked: the answer in one piece is the same answer.
+                result = self._codec.result(request, await reply.read(), reply.headers)
+                for event in events_of(result.message, request_id=result.request_id):
+                    yield event
+                return
+            reader, framed = self._codec.reader(request, reply.headers), EventReader()
+            feed, cut = reader.feed, framed.feed
+            pieces = reply.pieces()
+            try:
+                async for piece in pieces:
+                    for data in cut(piece):
+                        for event in feed(data):
+                            yield event
+            finally:
+                await close_stream(pieces)
+            for event in reader.close():
+                yield event
+
+    async def ask(self, call: Call) -> bytes:
+        """Anything else that the server can be asked (its models, vectors): the body of its reply.
+
+        Raises:
+            FlyballError: as `infer` does.
+        """
+        check_model_requests_allowed(self._info.provider)
+        proofs = await self._identity.current()
+        async with self._transport.open(replace(call, headers={**call.headers, **proofs})) as reply:
+            body = await reply.read()
+            if reply.status != OK:
+                raise self._refused(reply, body, proofs)
+            return body
+
+    def model_info(self) -> ModelInfo:
+        """See `Engine.model_info`."""
+        return self._info
+
+    async def aclose(self) -> None:
+        """Close the connections. A later call makes new ones."""
+        await self._transport.aclose()
+
+    async def _call(self, request: Request, *, stream: bool) -> tuple[Call, Mapping[str, str]]:
+        """The call with its proofs, and those alone: they are to be shown to nobody."""
+        check_model_requests_allowed(self._info.provider)
+        call = self._codec.call(request, stream=stream)
+        proofs = await self._identity.current()
+        return (replace(call, headers={**call.headers, **proofs}) if proofs else call), proofs
+
+    def _refused(self, reply: Reply, body: bytes, proofs: Mapping[str, str]) -> Exception:
+        info = self._info
+        if 300 <= reply.status < 400:
+            where = reply.headers.get("Location", "elsewhere").partition("?")[0]
+            return EngineError(
+                f"{info.provider} sends us on to {where}, where no key is sent: give that address instead",
+                retryable=False,
+                status_code=reply.status,
+            )
+        secrets = [proof.removeprefix("Bearer ") for proof in proofs.values()]
+        return http_failure(
+            reply.status, reply.headers, body, provider=info.provider, model=info.name, secrets=secrets
+        )
