@@ -2,7 +2,8 @@
 
     local                               the embedded engine's default model
     local:<name or path>                another model, a file
-    openai:<model>                      also anthropic, google, vertex, vertex-anthropic, ollama
+    openai:<model>                      also anthropic, google, vertex, vertex-anthropic, azure, openrouter,
+                                        ollama, vllm, llama-cpp, lm-studio
     http://localhost:8000/v1#<model>    any server that speaks OpenAI's protocol; the model may be left out
     test, test:<text>                   no model: answers from the request alone, or with the text
 
@@ -24,10 +25,13 @@ from flyball.core.errors import UnknownModel
 OPENAI_COMPATIBLE = "openai-compatible"
 """The provider of a base URL."""
 
-PROVIDERS = ("local", "openai", "anthropic", "google", "vertex", "vertex-anthropic", "ollama", "test")
+PROVIDERS = (
+    "local", "openai", "anthropic", "google", "vertex", "vertex-anthropic", "azure", "openrouter", "ollama",
+    "vllm", "llama-cpp", "lm-studio", "test",
+)  # fmt: skip
 """The providers that flyball knows by name; others come with the packages that register them."""
 
-_NAMELESS = frozenset(("local", "test"))
+_NAMELESS = frozenset(("local", "test", "vllm", "llama-cpp", "lm-studio"))
 """Providers that need no model's name."""
 
 _FAMILIES = (

@@ -39,7 +39,12 @@ EXTRAS: Mapping[str, str] = {
     "google": "google",
     "vertex": "google",
     "vertex-anthropic": "google",
+    "azure": "openai",
+    "openrouter": "openai",
     "ollama": "openai",
+    "vllm": "openai",
+    "llama-cpp": "openai",
+    "lm-studio": "openai",
     OPENAI_COMPATIBLE: "openai",
 }
 """Which extra of flyball brings what a provider's engine needs."""

@@ -20,6 +20,12 @@ _BUFFER = 256 * 1024
 _USER_AGENT = "flyball"
 
 
+_BROKEN = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
+"""What a connection that breaks raises."""
+_STALE = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
+_NEVER_MADE = (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError)
+
+
 class Timeouts(Struct, frozen=True):
     """How long a server may take, in seconds; None is for ever. How long a whole run may take is the run's.
 
@@ -75,6 +81,13 @@ class AioTransport:
         """See `Transport.open`."""
         return _Exchange(self, call)
 
+    def __del__(self) -> None:
+        # Who drops an engine and not its connections is not to be told so by warnings: they are closed in
+        # their own loop, if that still runs; else it has closed them itself.
+        for loop, pool in list(self._pools.items()):
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_close_later, pool)
+
     async def aclose(self) -> None:
         """See `Transport.aclose`."""
         pool = self._pools.pop(asyncio.get_running_loop(), None)
@@ -127,6 +140,20 @@ class _Pool(Struct, frozen=True):
     life: AsyncGenerator[aiohttp.ClientSession]
 
 
+_closing: set[asyncio.Task[None]] = set()
+"""Pools that are being closed: the event loop alone would forget them."""
+
+
+def _close_later(pool: _Pool) -> None:
+    closing = asyncio.ensure_future(_closed(pool))
+    _closing.add(closing)
+    closing.add_done_callback(_closing.discard)
+
+
+async def _closed(pool: _Pool) -> None:
+    await pool.life.aclose()
+
+
 class _Exchange:
     __slots__ = ("_call", "_response", "_transport")
 
@@ -136,20 +163,30 @@ class _Exchange:
         self._response: aiohttp.ClientResponse | None = None
 
     async def __aenter__(self) -> _Reply:
-        transport, call = self._transport, self._call
         try:
-            session = await transport.session()
-            self._response = await session.request(
-                call.method,
-                call.url,
-                data=call.body,
-                headers=call.headers,
-                allow_redirects=False,
-                proxy=transport.proxy_for(call.url),
-            )
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            try:
+                self._response = await self._sent()
+            except _STALE as error:
+                if isinstance(error, _NEVER_MADE):
+                    raise
+                # A connection that was kept for the next call, and that the server had ended meanwhile: what
+                # nobody has begun to answer is sent once more.
+                self._response = await self._sent()
+        except _BROKEN as error:
             raise self.failure(error) from error
         return _Reply(self._response, self)
+
+    async def _sent(self) -> aiohttp.ClientResponse:
+        transport, call = self._transport, self._call
+        session = await transport.session()
+        return await session.request(
+            call.method,
+            call.url,
+            data=call.body,
+            headers=call.headers,
+            allow_redirects=False,
+            proxy=transport.proxy_for(call.url),
+        )
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -176,14 +213,14 @@ class _Reply:
     async def read(self) -> bytes:
         try:
             return await self._response.read()
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+        except _BROKEN as error:
             raise self._exchange.failure(error) from error
 
     async def pieces(self) -> AsyncIterator[bytes]:
         try:
             async for piece in self._response.content.iter_any():
                 yield piece
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+        except _BROKEN as error:
             raise self._exchange.failure(error) from error
 
 

@@ -1,0 +1,218 @@
+"""Requests as Chat Completions takes them.
+
+What the protocol has no place for goes where it is understood: images that a tool or the model itself gave
+follow in a user's message, as soon as one may stand there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from flyball.core.encodable import as_text
+from flyball.core.errors import UserError
+from flyball.core.messages import (
+    Audio,
+    Document,
+    Image,
+    Message,
+    Part,
+    Retry,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from flyball.engines.openai.dialect import Dialect, Schemas
+from flyball.engines.openai.effort import effort_of
+from flyball.engines.openai.parts import JSONObject, audio, form, function
+from flyball.engines.wire.calls import arguments_of, fitting_id
+from flyball.engines.wire.media import media_of, refuse, text_of
+from flyball.inference.offer import Offer, mode_of, offer_of
+from flyball.inference.request import OutputObject, Request
+
+DETAILS = "reasoning_details"
+"""What OpenRouter wants back unchanged of a model's thoughts."""
+_FROM_ABOVE = "Shown above:"
+
+
+def chat_body(request: Request, model: str, dialect: Dialect, *, stream: bool) -> JSONObject:
+    """The body of a call. What is unset is left to the server; `options` goes over everything.
+
+    Raises:
+        UserError: a part that this protocol cannot carry.
+        ToolNotFound: the one tool that must be called is not there.
+    """
+    body: JSONObject = {"model": model, "messages": chat_messages(request.messages, dialect)}
+    settings = request.settings
+    if settings.max_tokens is not None:
+        body[dialect.max_tokens] = settings.max_tokens
+    if (temperature := settings.effective_temperature) is not None:
+        body["temperature"] = temperature
+    if settings.top_p is not None:
+        body["top_p"] = settings.top_p
+    if settings.seed is not None:
+        body["seed"] = settings.seed
+    if settings.stop:
+        body["stop"] = list(settings.stop)
+    if dialect.effort and (effort := effort_of(settings, model)) is not None:
+        body["reasoning_effort"] = effort
+    if request.tools:
+        _put_tools(body, offer_of(request), dialect)
+    if request.grammar is not None:
+        _put_grammar(body, request.grammar, dialect)
+    elif request.output is not None:
+        _put_schema(body, request.output, dialect)
+    if stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
+    return body | settings.options if settings.options else body
+
+
+def chat_messages(messages: Iterable[Message], dialect: Dialect) -> list[JSONObject]:
+    """A history in the protocol's messages."""
+    told: list[JSONObject] = []
+    shown: list[Image] = []
+    for message in messages:
+        if shown and message.role is not Role.TOOL:
+            if message.role is Role.USER:
+                told.append(_user((Text(_FROM_ABOVE), *shown, *message.parts), message.name))
+                shown = []
+                continue
+            told.append(_user((Text(_FROM_ABOVE), *shown), None))
+            shown = []
+        if message.role is Role.TOOL:
+            for result in message.tool_results:
+                told.append(_result(result))
+                shown += result.images
+        elif message.role is Role.ASSISTANT:
+            told.append(_assistant(message, dialect))
+            shown += [part for part in message.parts if type(part) is Image]
+        elif message.role is Role.USER:
+            told.append(_user(message.parts, message.name))
+        elif told and told[-1]["role"] == dialect.system_role and len(told) == 1:
+            # Templates of open models take one system message.
+            told[0]["content"] += "\n\n" + message.text
+        else:
+            told.append({"role": dialect.system_role, "content": message.text})
+    if shown:
+        told.append(_user((Text(_FROM_ABOVE), *shown), None))
+    return told
+
+
+def _user(parts: Sequence[Part], name: str | None) -> JSONObject:
+    first = parts[0] if len(parts) == 1 else None
+    if type(first) is Text or type(first) is Retry:
+        told: JSONObject = {"role": "user", "content": first.text}
+    else:
+        told = {"role": "user", "content": [_content(part) for part in parts]}
+    if name and name.isascii() and name.isidentifier():
+        told["name"] = name
+    return told
+
+
+def _content(part: Part) -> JSONObject:
+    match part:
+        case Text() | Retry():
+            return {"type": "text", "text": part.text}
+        case Image():
+            url: JSONObject = {"url": part.url}
+            if part.detail is not None:
+                url["detail"] = part.detail
+            return {"type": "image_url", "image_url": url}
+        case Audio():
+            return audio(part)
+        case Document():
+            return _document(part)
+        case Thinking() | ToolCall() | ToolResult():
+            raise refuse(part, "openai", "in a user's message")
+        case _:
+            assert_never(part)
+
+
+def _document(part: Document) -> JSONObject:
+    media = media_of(part)
+    if (text := text_of(media)) is not None:
+        return {"type": "text", "text": f"{part.title}:\n{text}" if part.title else text}
+    if media.data is None:
+        raise refuse(
+            part, "openai", "by an address in this protocol: give its data, or use the Responses API"
+        )
+    name = part.title or "document." + (media.mime_type.rpartition("/")[2] or "pdf")
+    data = f"data:{media.mime_type};base64,{media.data}"
+    return {"type": "file", "file": {"filename": name, "file_data": data}}
+
+
+def _assistant(message: Message, dialect: Dialect) -> JSONObject:
+    told: JSONObject = {"role": "assistant"}
+    text = message.text
+    calls = message.tool_calls
+    if calls:
+        told["tool_calls"] = [_call(call, dialect) for call in calls]
+    if text or not calls:
+        told["content"] = text
+    if dialect.reasoning is not None and (thinking := message.thinking):
+        told[dialect.reasoning] = thinking
+        details = [
+            part.provider_data[DETAILS]
+            for part in message.parts
+            if type(part) is Thinking and part.provider_data and DETAILS in part.provider_data
+        ]
+        if details:
+            told[DETAILS] = [detail for several in details for detail in several]
+    return told
+
+
+def _call(call: ToolCall, dialect: Dialect) -> JSONObject:
+    args = call.args_json
+    if dialect.written:
+        # The template of an open model takes arguments apart: what is no JSON would fail there.
+        args = as_text(arguments_of(call))
+    told: JSONObject = {
+        "id": fitting_id(call.id),
+        "type": "function",
+        "function": {"name": call.name, "arguments": args or "{}"},
+    }
+    if call.provider_data:
+        told.update(call.provider_data)
+    return told
+
+
+def _result(result: ToolResult) -> JSONObject:
+    return {"role": "tool", "tool_call_id": fitting_id(result.call_id), "content": result.text}
+
+
+def _put_tools(body: JSONObject, offer: Offer, dialect: Dialect) -> None:
+    if not offer.tools:
+        return
+    body["tools"] = [
+        {"type": "function", "function": function(tool, strict=dialect.schemas is Schemas.STRICT)}
+        for tool in offer.tools
+    ]
+    mode = mode_of(offer)
+    if mode == "function":
+        body["tool_choice"] = {"type": "function", "function": {"name": offer.only}}
+    elif mode == "required" and dialect.must_call:
+        body["tool_choice"] = "required"
+    if dialect.parallel and any(tool.sequential for tool in offer.tools):
+        body["parallel_tool_calls"] = False
+
+
+def _put_schema(body: JSONObject, output: OutputObject, dialect: Dialect) -> None:
+    if dialect.schemas is Schemas.NONE:
+        return
+    if dialect.schemas is Schemas.OBJECT:
+        body["response_format"] = {"type": "json_object"}
+        return
+    schema = form(output, strict=dialect.schemas is Schemas.STRICT)
+    body["response_format"] = {"type": "json_schema", "json_schema": schema}
+
+
+def _put_grammar(body: JSONObject, grammar: str, dialect: Dialect) -> None:
+    if not dialect.grammar:
+        raise UserError(f"{dialect.name} cannot hold a model to a grammar: give a schema, or another server")
+    *outer, last = dialect.grammar
+    for key in outer:
+        body = body.setdefault(key, {})
+    body[last] = grammar

@@ -1,0 +1,52 @@
+"""What both of OpenAI's protocols take in the same way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flyball.core.messages import Audio
+from flyball.core.tools import ToolDefinition
+from flyball.engines.openai.strict import strict_schema
+from flyball.engines.wire.media import media_of, refuse
+from flyball.inference.request import OutputObject
+
+JSONObject = dict[str, Any]
+_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+
+
+def audio(part: Audio) -> JSONObject:
+    """A sound, which must be here and be wav or mp3.
+
+    Raises:
+        UserError: it is not.
+    """
+    media = media_of(part)
+    kind = _FORMATS.get(media.mime_type)
+    if media.data is None or kind is None:
+        where = "by an address" if media.data is None else f"of type {media.mime_type!r}"
+        raise refuse(part, "openai", f"{where}: give wav or mp3 as a data: address")
+    return {"type": "input_audio", "input_audio": {"data": media.data, "format": kind}}
+
+
+def function(tool: ToolDefinition, *, strict: bool) -> JSONObject:
+    """A tool's name, description and parameters; held to them where they fit and the server can."""
+    told: JSONObject = {"name": tool.name, "parameters": tool.parameters}
+    if tool.description:
+        told["description"] = tool.description
+    if strict and tool.strict is not False:
+        fitted = strict_schema(tool.parameters, nulls=tool.strict is True)
+        if fitted is not None:
+            told.update(parameters=fitted, strict=True)
+    return told
+
+
+def form(output: OutputObject, *, strict: bool) -> JSONObject:
+    """The form of an answer; held to it to the letter where it fits and the server can."""
+    told: JSONObject = {"name": output.name, "schema": output.schema}
+    if output.description:
+        told["description"] = output.description
+    if strict and output.strict is not False:
+        fitted = strict_schema(output.schema, nulls=output.strict is True)
+        if fitted is not None:
+            told.update(schema=fitted, strict=True)
+    return told
