@@ -16,6 +16,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from tests.patience import PATIENCE
+
 
 class Received(Struct, frozen=True):
     """A request as it came; header names are in lower case."""
@@ -68,9 +70,12 @@ class Loopback:
         self.handler = handler
         self.received: list[Received] = []
         self.connections = 0
+        self.asked = asyncio.Event()
+        """Set when a request has come."""
         self.gone = asyncio.Event()
         """Set when a client went away in the middle of a reply."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
 
     async def __aenter__(self) -> Loopback:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**26)
@@ -85,15 +90,22 @@ class Loopback:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.drop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=PATIENCE)
+
+    async def drop(self) -> None:
+        """End all connections, as a server does that has kept them long enough."""
+        for writer in self._writers:
+            writer.close()
+        await asyncio.gather(*[writer.wait_closed() for writer in self._writers], return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         self.connections += 1
+        self._writers.add(writer)
         try:
             while await self._one(reader, writer):
                 pass
@@ -101,6 +113,7 @@ class Loopback:
             self.gone.set()
         finally:
             self._tasks.discard(task)
+            self._writers.discard(writer)
             writer.close()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -111,6 +124,7 @@ class Loopback:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         got = Received(method, path, headers, body)
         self.received.append(got)
+        self.asked.set()
         answer = self.handler(got)
         if not isinstance(answer, Answer):
             answer = await answer

@@ -114,25 +114,26 @@ class AioTransport:
         pool = self._pools.get(loop)
         if pool is None or pool.session.closed:
             # Nothing in here waits, so no second call can come in between and make another.
-            life = self._life()
+            life = _life(self._timeouts, self._connections)
             pool = self._pools[loop] = _Pool(await anext(life), life)
         return pool.session
 
-    async def _life(self) -> AsyncGenerator[aiohttp.ClientSession]:
-        # An event loop that ends closes the generators that are open in it: so the pool is closed with it,
-        # also where nobody thinks of that (asyncio.run around one call).
-        timeouts = self._timeouts
-        session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=30),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.idle),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": _USER_AGENT},
-            read_bufsize=_BUFFER,
-        )
-        try:
-            yield session
-        finally:
-            await session.close()
+
+async def _life(timeouts: Timeouts, connections: int) -> AsyncGenerator[aiohttp.ClientSession]:
+    # An event loop that ends closes the generators that are open in it: so the pool is closed with it, also
+    # where nobody thinks of that (asyncio.run around one call). It knows nothing of its transport, so that
+    # one which is dropped is gone at once, and can see to its pools.
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=30),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.idle),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"User-Agent": _USER_AGENT},
+        read_bufsize=_BUFFER,
+    )
+    try:
+        yield session
+    finally:
+        await session.close()
 
 
 class _Pool(Struct, frozen=True):

@@ -20,7 +20,7 @@ from flyball.core.messages import (
     ToolResult,
 )
 from flyball.engines.openai.effort import effort_of
-from flyball.engines.openai.parts import JSONObject, audio, form, function
+from flyball.engines.openai.parts import JSONObject, form, function
 from flyball.engines.wire.calls import fitting_id
 from flyball.engines.wire.media import media_of, refuse, text_of
 from flyball.inference.offer import Offer, mode_of, offer_of
@@ -86,7 +86,7 @@ def input_items(messages: Iterable[Message]) -> Iterator[JSONObject]:
 
 def _said(message: Message) -> Iterator[JSONObject]:
     """What the model said, item by item, and what it showed in a message after that."""
-    shown: list[Image | Audio] = []
+    shown: list[Image] = []
     for part in message.parts:
         if type(part) is Text:
             said: JSONObject = {"role": "assistant", "content": part.text}
@@ -102,7 +102,7 @@ def _said(message: Message) -> Iterator[JSONObject]:
             # Thoughts that another vendor's model had say nothing to this one.
             if part.provider_data and ITEM in part.provider_data:
                 yield part.provider_data[ITEM]
-        elif type(part) is Image or type(part) is Audio:
+        elif type(part) is Image:
             shown.append(part)
     if shown:
         yield {"role": "user", "content": _content((Text(_FROM_ABOVE), *shown))}
@@ -120,7 +120,7 @@ def _input(part: Part) -> JSONObject:
         case Image():
             return {"type": "input_image", "image_url": part.url, "detail": part.detail or "auto"}
         case Audio():
-            return audio(part)
+            raise refuse(part, "openai", "in the Responses API: use api='chat'")
         case Document():
             return _document(part)
         case Thinking() | ToolCall() | ToolResult():
