@@ -68,8 +68,15 @@ def chunks_of(draw: st.DrawFn, message: dict[str, Any], reason: str = "stop") ->
             {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
             for piece in draw(_cut(function["arguments"]))
         ]
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o-2024"}
-    made = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    head: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "gpt-4o-2024",
+    }
+    made: list[dict[str, Any]] = [
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+    ]
     made.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
     made.append({**head, "choices": [], "usage": usage()})
     return made

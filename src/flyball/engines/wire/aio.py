@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import cast
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 import aiohttp
 from msgspec import Struct
 
 from flyball.core.errors import FlyballError, UserError
 from flyball.engines.wire.failures import network_failure
+from flyball.engines.wire.pools import Keeper, keeper
 from flyball.engines.wire.transport import Call
 
 _BUFFER = 256 * 1024
@@ -75,24 +75,21 @@ class AioTransport:
         self._proxy = proxy
         self._server = server
         self._proxies: dict[str, str | None] = {}
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
+        self._pools: dict[asyncio.AbstractEventLoop, _Pool] = {}
 
     def open(self, call: Call) -> _Exchange:
         """See `Transport.open`."""
         return _Exchange(self, call)
 
     def __del__(self) -> None:
-        # Who drops an engine and not its connections is not to be told so by warnings: they are closed in
-        # their own loop, if that still runs; else it has closed them itself.
-        for loop, pool in list(self._pools.items()):
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_close_later, pool)
+        for pool in list(self._pools.values()):
+            pool.keeper.drop(pool.session)
 
     async def aclose(self) -> None:
         """See `Transport.aclose`."""
         pool = self._pools.pop(asyncio.get_running_loop(), None)
         if pool is not None:
-            await pool.life.aclose()
+            await pool.keeper.close(pool.session)
 
     @property
     def server(self) -> str:
@@ -113,46 +110,26 @@ class AioTransport:
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None or pool.session.closed:
-            # Nothing in here waits, so no second call can come in between and make another.
-            life = _life(self._timeouts, self._connections)
-            pool = self._pools[loop] = _Pool(await anext(life), life)
+            # Nothing in here waits for anybody, so no second call can come in between and make another.
+            self._pools = {other: one for other, one in self._pools.items() if not other.is_closed()}
+            kept = await keeper()
+            pool = self._pools[loop] = _Pool(kept.opened(self._session), kept)
         return pool.session
 
-
-async def _life(timeouts: Timeouts, connections: int) -> AsyncGenerator[aiohttp.ClientSession]:
-    # An event loop that ends closes the generators that are open in it: so the pool is closed with it, also
-    # where nobody thinks of that (asyncio.run around one call). It knows nothing of its transport, so that
-    # one which is dropped is gone at once, and can see to its pools.
-    session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=30),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.idle),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"User-Agent": _USER_AGENT},
-        read_bufsize=_BUFFER,
-    )
-    try:
-        yield session
-    finally:
-        await session.close()
+    def _session(self) -> aiohttp.ClientSession:
+        timeouts = self._timeouts
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=30),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.idle),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": _USER_AGENT},
+            read_bufsize=_BUFFER,
+        )
 
 
 class _Pool(Struct, frozen=True):
     session: aiohttp.ClientSession
-    life: AsyncGenerator[aiohttp.ClientSession]
-
-
-_closing: set[asyncio.Task[None]] = set()
-"""Pools that are being closed: the event loop alone would forget them."""
-
-
-def _close_later(pool: _Pool) -> None:
-    closing = asyncio.ensure_future(_closed(pool))
-    _closing.add(closing)
-    closing.add_done_callback(_closing.discard)
-
-
-async def _closed(pool: _Pool) -> None:
-    await pool.life.aclose()
+    keeper: Keeper
 
 
 class _Exchange:
