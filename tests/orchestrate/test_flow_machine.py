@@ -476,3 +476,82 @@ def test_an_error_keeps_what_it_was_and_says_where() -> None:
     assert world.state.error.message == "step 'next' (0.0): no"
     assert world.state.error.details == {"why": "x", "step": "next", "path": "0.0", "loop_id": "f-s0_0"}
     assert step_loop("f", "0.0", 1) == "f-s0_0"
+
+
+# A retry of what was made of redundant steps
+
+
+def asked_again(tree: FlowNode, *failing: str) -> World:
+    """A flow whose last step could make nothing of what redundant steps gave, opened again."""
+    world = World(tree)
+    last = f"{len(tree.steps) - 1}"
+    while world.state.at == "run":
+        step = world.steps()[0]
+        answer = world.answer(step)
+        if step.path in (*failing, last):
+            answer = StepEnded(2.0, step.path, None, FAILED, step.attempt, answer.loop_id)
+        world.offer(answer)
+    assert world.end().outcome is Outcome.FAILED
+    assert world.offer(Reopened(4.0))
+    return world
+
+
+def paths(world: World) -> list[tuple[str, int]]:
+    return [(step.path, step.attempt) for step in world.steps()]
+
+
+@pytest.mark.parametrize("most", [1, 2, None])
+def test_redundant_steps_that_failed_are_tried_again_and_no_others(most: int | None) -> None:
+    replicas = flow(*[leaf("next")] * 4, kind=REDUNDANT, concurrency=most)
+    world = asked_again(flow(replicas, leaf("wrap", "transform")), "0.0", "0.1", "0.3")
+    seen: list[tuple[str, int]] = []
+    while world.state.at == "run":
+        assert len(world.steps()) <= (most or 4)
+        world.crash()
+        seen.append(paths(world)[0])
+        world.offer(world.answer(world.steps()[0]))
+    assert seen == [("0.0", 2), ("0.1", 2), ("0.3", 2), ("1", 2)]
+    assert world.state.output == {"value": [{"output": 4}] * 4}
+
+
+def test_a_replica_goes_on_with_the_phase_that_failed() -> None:
+    two = flow(leaf("next"), leaf("double"))
+    world = asked_again(flow(flow(two, two, kind=REDUNDANT), leaf("wrap", "transform")), "0.0.1", "0.1.0")
+    assert paths(world) == [("0.0.1", 2), ("0.1.0", 2)]
+    assert [step.input for step in world.steps()] == [4, 3]
+    assert [step.history for step in world.steps()] == ["f-s0_0_0", ""]
+    while world.state.at == "run":
+        world.offer(world.answer(world.steps()[0]))
+    assert world.state.output == {"value": [{"output": [4, 4]}] * 2}
+
+
+def test_outcomes_are_made_anew_also_where_they_come_from_inside() -> None:
+    inner = flow(leaf("next"), flow(leaf("next"), leaf("next"), kind=REDUNDANT))
+    world = asked_again(flow(inner, leaf("wrap", "transform")), "0.1.1")
+    assert paths(world) == [("0.1.1", 2)]
+    while world.state.at == "run":
+        world.offer(world.answer(world.steps()[0]))
+    assert world.state.output == {"value": [{"output": 5}] * 2}
+
+
+def test_steps_that_were_not_waited_for_are_gone_on_with_where_the_outcomes_were_not_enough() -> None:
+    replicas = flow(*[leaf("next")] * 3, kind=REDUNDANT, concurrency=2, until=leaf("u", "test"))
+    world = World(flow(replicas, leaf("wrap", "transform")))
+    world.offer(StepEnded(2.0, "0.0", None, FAILED))
+    world.offer(StepEnded(2.0, "0.until", output=True))
+    world.offer(StepEnded(2.0, "1", None, FAILED))
+    assert world.end().outcome is Outcome.FAILED
+    assert world.offer(Reopened(4.0))
+    assert paths(world) == [("0.0", 2), ("0.1", 2)]
+    world.offer(world.answer(world.steps()[0]))
+    assert paths(world) == [("0.1", 2), ("0.until", 2)]
+    world.offer(StepEnded(5.0, "0.until", output=True, attempt=2))
+    assert [(step.path, step.attempt, step.input) for step in world.steps()] == [
+        ("1", 2, [{"output": 4}, None, None])
+    ]
+
+
+def test_outcomes_of_which_something_was_made_are_not_made_anew() -> None:
+    replicas = flow(leaf("fail"), leaf("next"), kind=REDUNDANT)
+    world = asked_again(flow(replicas, leaf("wrap", "transform"), leaf("next")))
+    assert paths(world) == [("2", 2)]

@@ -20,7 +20,8 @@ A node may be planned: then its structure is what its first step gave, which is 
 output. So a flow that was planned is gone on with by the plan that was made, and nobody plans again.
 
 A leaf that fails for good ends the flow, which then has the leaf's error, with the step named; unless a
-redundant node is above it. A retry of the flow runs the leaves that had not ended anew, and no others.
+redundant node is above it. A retry of the flow runs the leaves that had not ended anew, and no others; where
+nothing could be made of what redundant steps gave, those of them that had failed, too (`flow_retry`).
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.flow_loops import children_of, step_loop
 from flyball.orchestrate.flow_nodes import again, begin, gave, no_plan, outlived
+from flyball.orchestrate.flow_retry import reask
 from flyball.orchestrate.flow_state import FlowState, Ready
 
 # Folding
@@ -264,8 +266,11 @@ def _reopened(state: FlowState, event: Reopened) -> None:
     state.paused, state.finishing = False, ()
     state.at = "run"
     state.deadline = None if state.timeout is None else event.at + state.timeout
-    for leaf in tuple(state.ready.values()):
-        again(state, leaf, 0)
+    stood = tuple(state.ready.values())
+    reask(state)
+    for leaf in stood:
+        if state.ready.get(leaf.path) is leaf:
+            again(state, leaf, 0)
     _check_depth(state)
 
 

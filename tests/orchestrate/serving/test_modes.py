@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from flyball import Agent, MemoryJournal, System, SystemRequest, SystemResponse, TransformStep, tool, user
-from flyball.core.errors import EngineError, JournalFailure
+from flyball.core.errors import EngineError, JournalFailure, NoConsensus
 from flyball.core.events import StepEnded
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import ModelInfo
@@ -295,6 +296,58 @@ async def test_a_failed_plan_is_tried_again() -> None:
         event for event in await journal.read("p") if isinstance(event, StepEnded) and event.path == "0.0"
     ]
     assert len(first) == 1, "what had ended was not run again"
+
+
+@pytest.mark.parametrize("stop_early", [False, True])
+async def test_a_vote_without_a_candidate_is_tried_again(stop_early: bool) -> None:
+    journal, power, asked = MemoryJournal(), [False], list[str]()
+
+    async def answer(request: Any) -> Any:
+        asked.append(request.run_id)
+        if not power[0]:
+            raise EngineError("no power")
+        return X
+
+    agent = Agent(FunctionEngine(answer, info=ModelInfo("votes", provider="test")))
+    system = System(agent, journal=journal, redundancy=Redundancy(stop_early=stop_early))
+    failed = await system.handle(asking(Mode.REDUNDANT, output=HELD), loop_id="v")
+    assert code(failed) == "INFERENCE_ENGINE_ERROR"
+    assert code(await system.resume("v", retry=True)) == "INFERENCE_ENGINE_ERROR"
+    power[0] = True
+    again = await system.resume("v", retry=True)
+    replicas = 2 if stop_early else 3
+    assert (again.content, again.confidence) == (X, replicas / 3)
+    assert len(set(asked)) == 6 + replicas, "each attempt is a loop of its own"
+    assert (await system.replay("v")).content == X
+    assert execution_state(await journal.read("v")).attempt == 3
+
+
+async def test_a_retry_of_a_vote_asks_only_replicas_that_gave_no_answer() -> None:
+    journal, power, asked = MemoryJournal(), [False], list[str]()
+
+    async def answer(request: Any) -> Any:
+        asked.append(request.run_id)
+        if "s0_1" in request.run_id and not power[0]:
+            raise EngineError("no power")
+        return X
+
+    agent = Agent(FunctionEngine(answer, info=ModelInfo("votes", provider="test")))
+    system = System(agent, journal=journal, redundancy=Redundancy(voting=AllOfThree()))
+    failed = await system.handle(asking(Mode.REDUNDANT, output=HELD), loop_id="v")
+    assert code(failed) == "ORCHESTRATION_NO_CONSENSUS"
+    asked.clear()
+    power[0] = True
+    assert (await system.resume("v", retry=True)).confidence == 1.0
+    assert asked == ["v-s0_1_0-t2"]
+
+
+class AllOfThree:
+    """A voting that wants to hear everybody."""
+
+    def vote(self, candidates: Sequence[str]) -> tuple[str, float]:
+        if len(candidates) < 3:
+            raise NoConsensus("somebody is missing")
+        return candidates[0], 1.0
 
 
 async def test_a_flow_that_no_request_began() -> None:
