@@ -352,7 +352,7 @@ RECOVERED: dict[tuple[Mode, FailureCategory], Callable[[], Awaitable[SystemRespo
     (Mode.STRUCTURED, _F.VALIDATION): lambda: served(asking(Mode.STRUCTURED), X, Y, agent=dict(PICKY)),
     (Mode.PLAN, _F.CONSTRAINT): lambda: recovering_plan(_constraint()),
     (Mode.PLAN, _F.VALIDATION): lambda: recovering_plan(_validation()),
-    (Mode.PLAN, _F.TOOL): lambda: recovering_plan(ToolExecutionFailed("not now")),
+    (Mode.PLAN, _F.TOOL): lambda: recovering_plan(ToolExecutionFailed("not now", retryable=True)),
     (Mode.REDUNDANT, _F.INFERENCE): lambda: served(asking(Mode.REDUNDANT), agent=once(EngineError("no"), X)),
     (Mode.REDUNDANT, _F.CONSTRAINT): lambda: served(asking(Mode.REDUNDANT), '{"a":"X"', X, X),
 }

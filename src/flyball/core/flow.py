@@ -33,8 +33,8 @@ class FlowNode(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
       planned itself was given, and what it gives is what the planned gives.
 
     `concurrency` is how many steps of a parallel or a redundant may be open at once. A leaf that fails is
-    tried again, as often as `retries` says, if it fails in one of the categories that are `retried` (None:
-    in any). A node that has a `given` takes that, whatever the one before it
+    tried again, as often as `retries` says, if it fails in one of the categories that are `retried` and the
+    failure is retryable (None: after any). A node that has a `given` takes that, whatever the one before it
     gave. `timeout` (seconds, for each try of a leaf) and `note` are for those who run it: nothing follows
     from them here.
     """

@@ -197,7 +197,9 @@ def _step_ended(state: FlowState, event: StepEnded) -> None:
 
 def _may_be_tried(node: FlowNode, leaf: Ready, error: SystemError) -> bool:
     """Whether a leaf that has failed is tried again. What is set up wrongly, or cancelled, is not."""
-    if leaf.tries >= node.retries or (node.retried is not None and error.category not in node.retried):
+    if leaf.tries >= node.retries:
+        return False
+    if node.retried is not None and not (error.retryable and error.category in node.retried):
         return False
     return error.code == CancelledTimeout.code or error.category not in _FINAL
 

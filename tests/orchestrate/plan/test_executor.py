@@ -19,6 +19,7 @@ from flyball.core.errors import (
     RuleFailed,
     StepFailed,
     StepMismatch,
+    ToolExecutionFailed,
     UserError,
 )
 from flyball.core.events import StepEnded
@@ -162,6 +163,10 @@ async def test_something_that_is_no_plan() -> None:
     ("error", "own", "tries"),
     [
         (RuleFailed("no"), None, 2),
+        (RuleFailed("no", retryable=False), None, 1),
+        (ToolExecutionFailed("no", retryable=True), None, 2),
+        (ToolExecutionFailed("no"), None, 1),
+        (ToolExecutionFailed("no"), 2, 3),
         (EngineError("no"), None, 1),
         (EngineError("no"), 2, 3),
         (UserError("no"), 2, 1),

@@ -77,7 +77,8 @@ class PlanExecutor:
         handlers: what does the steps of each type: see `plan.handling` and `plan.handlers`.
         policy: what a plan may be.
         retries: how often a step that says nothing of it is tried again after a failed constraint, validation
-            or tool. A step that says `retries=` is tried again after any failure.
+            or tool that is retryable: of tools, what the idempotent ones fail with. A step that says
+            `retries=` is tried again after any failure.
 
     Raises:
         UserError: a handler is none.
