@@ -21,6 +21,7 @@ from flyball.orchestrate.flow.parts import Part
 from flyball.orchestrate.flow.result import FlowResult
 from flyball.orchestrate.flow.running import resume_flow, run_flow
 from flyball.orchestrate.plan.handling import StepHandler, handler_of
+from flyball.orchestrate.plan.naming import names_in
 from flyball.orchestrate.plan.parts import parts_of
 from flyball.orchestrate.plan.policy import PlanPolicy
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanStep
@@ -59,13 +60,14 @@ class PlanResult(Struct, frozen=True, eq=False):
         return self.flow.outcome
 
     def __getitem__(self, name: str) -> Any:
-        """What the step of a name gave; the last one of that name.
+        """What the step of a name gave. If several have it, the first does; the second is `name (2)`.
 
         Raises:
             KeyError: no step of that name was done.
         """
-        for step in reversed(self.steps):
-            if step.name == name:
+        names = names_in(self.flow.state.flow)
+        for step in self.flow.steps:
+            if step.error is None and names[step.path] == name:
                 return step.output
         raise KeyError(name)
 

@@ -13,6 +13,7 @@ from flyball.orchestrate.contracts import Mode, SystemResponse, ValidationResult
 from flyball.orchestrate.flow.result import FlowResult
 from flyball.orchestrate.patterns.redundant import voted
 from flyball.orchestrate.plan.ir import StepInput
+from flyball.orchestrate.plan.naming import names_in
 from flyball.orchestrate.responding import Asked, response_to
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.serving.tool_calls import flow_tool_calls
@@ -65,7 +66,8 @@ async def _voted(response: SystemResponse, asked: Asked, flow: FlowResult[Any]) 
 
 def _planned(response: SystemResponse, flow: FlowResult[Any], runs: list[SystemResponse]) -> SystemResponse:
     done = [step for step in flow.steps if step.error is None and step.kind != "planner"]
-    outputs: dict[str, JSON] = {step.name: _plain(step.output) for step in done}
+    names = names_in(flow.state.flow)
+    outputs: dict[str, JSON] = {names[step.path]: _plain(step.output) for step in done}
     given = flow.output if flow.state.error is None else done[-1].output if done else ""
     content = StepInput.of(given).text
     checked = [run.validation_result for run in runs if run.validation_result is not None]
