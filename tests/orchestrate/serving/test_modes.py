@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from flyball import Agent, MemoryJournal, System, SystemRequest, SystemResponse, TransformStep, tool, user
 from flyball.core.errors import EngineError, JournalFailure, NoConsensus
 from flyball.core.events import StepEnded
-from flyball.core.messages import ToolCall
+from flyball.core.messages import Image, Message, Text, ToolCall, assistant, system, tool_result
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import ModelInfo
 from flyball.inference.scripted import FunctionEngine
@@ -28,7 +28,7 @@ from flyball.orchestrate.lifecycle import (
 )
 from flyball.orchestrate.patterns import Redundancy, UnanimityVoting
 from flyball.orchestrate.plan import ExecutionPlan, PlanPolicy, PlanStep
-from flyball.orchestrate.plan.planner import StaticPlanner
+from flyball.orchestrate.plan.planner import ModelPlanner, StaticPlanner
 from tests.orchestrate.dying import Dying
 from tests.orchestrate.models import Hanging, Place, Script
 
@@ -124,6 +124,57 @@ async def test_a_first_step_without_an_input_takes_the_users_question() -> None:
     brought = asking(Mode.PLAN, plan={"steps": [{"name": "a", "type": "infer"}]})
     assert (await System(Agent(engine)).handle(brought)).ok
     assert engine.last.messages[-1].text == "Which?"
+
+
+def heard_by(engine: Script) -> list[list[tuple[str, str]]]:
+    return [[(str(one.role), one.text) for one in request.messages] for request in engine.requests]
+
+
+TALK = (system("Be."), user("Hi"), assistant("Hello"), user("Which, "), user("then?"))
+
+
+async def test_the_conversation_is_there_for_who_plans_and_for_each_step_that_asks() -> None:
+    planning = Script('{"rationale":"so","steps":[{"name":"a","type":"infer","input":null}]}')
+    engine = Script("said")
+    planner = ModelPlanner(planning, {"infer": "asks"})
+    request = SystemRequest(messages=TALK, mode=Mode.PLAN)
+    assert (await System(Agent(engine), planner=planner).handle(request)).ok
+    before = [("user", "Hi"), ("assistant", "Hello"), ("user", "Which, then?")]
+    assert heard_by(engine) == [[("system", "Be."), *before]]
+    assert heard_by(planning)[0][1:] == before
+
+    engine = Script("said")
+    brought = SystemRequest(messages=TALK, mode=Mode.PLAN, plan=PLAN)
+    assert (await System(Agent(engine)).handle(brought)).ok
+    assert [one[1:] for one in heard_by(engine)] == [
+        [*before[:2], ("user", "One?")],
+        [*before[:2], ("user", "said")],
+    ]
+
+
+async def test_a_step_that_is_asked_the_users_question_gets_all_of_it() -> None:
+    engine, picture = Script("said"), Image("https://example.org/a.png")
+    one = {"steps": [{"name": "a", "type": "infer"}]}
+    request = SystemRequest(messages=(user((Text("What is this?"), picture)),), mode=Mode.PLAN, plan=one)
+    assert (await System(Agent(engine)).handle(request)).ok
+    assert engine.last.messages[-1].parts == request.messages[0].parts
+    called = (user("Which?"), assistant("", ToolCall("c", "look")), tool_result("c", "look", "x"))
+    engine = Script("said")
+    assert (await System(Agent(engine)).handle(SystemRequest(messages=called, mode=Mode.PLAN, plan=one))).ok
+    assert [str(message.role) for message in engine.last.messages] == ["user", "assistant", "tool"]
+    assert (await System(Agent(engine)).handle(SystemRequest(messages=called, mode=Mode.PLAN, plan=PLAN))).ok
+    assert [str(message.role) for message in engine.last.messages] == ["user", "assistant", "tool", "user"]
+
+
+async def test_a_step_that_is_given_a_conversation_has_its_own() -> None:
+    def talks(step: PlanStep) -> list[Message]:
+        return [user("Mine?")]
+
+    engine = Script("said")
+    steps = plan_of(PlanStep("t", "talks", 1), PlanStep("a", "infer"))
+    door = System(Agent(engine), planner=steps, handlers={"talks": talks})
+    assert (await door.handle(SystemRequest(messages=TALK, mode=Mode.PLAN))).ok
+    assert heard_by(engine) == [[("system", "Be."), ("user", "Mine?")]]
 
 
 async def test_the_tools_of_the_agent_are_steps() -> None:
