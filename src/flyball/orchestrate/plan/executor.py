@@ -22,7 +22,7 @@ from flyball.orchestrate.flow.result import FlowResult
 from flyball.orchestrate.flow.running import resume_flow, run_flow
 from flyball.orchestrate.plan.handling import StepHandler, handler_of
 from flyball.orchestrate.plan.naming import names_in
-from flyball.orchestrate.plan.parts import parts_of
+from flyball.orchestrate.plan.parts import Handlers, parts_of
 from flyball.orchestrate.plan.policy import PlanPolicy
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanStep
 from flyball.orchestrate.plan.written import Customs, node_of, plan_from
@@ -81,18 +81,26 @@ class PlanExecutor:
         retries: how often a step that says nothing of it is tried again after a failed constraint, validation
             or tool that is retryable: of tools, what the idempotent ones fail with. A step that says
             `retries=` is tried again after any failure.
+        last: what does a step of a type whose output is the plan's own, where that is something else.
 
     Raises:
         UserError: a handler is none.
     """
 
     def __init__(
-        self, handlers: Mapping[str, StepHandler], *, policy: PlanPolicy | None = None, retries: int = 1
+        self,
+        handlers: Mapping[str, StepHandler],
+        *,
+        policy: PlanPolicy | None = None,
+        retries: int = 1,
+        last: Mapping[str, StepHandler] | None = None,
     ) -> None:
         if not isinstance(handlers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserError(f"PlanExecutor takes handlers by the type of step, not {handlers!r}")
         self.policy = policy or PlanPolicy()
         self._handlers = {str(kind): handler_of(handler, str(kind)) for kind, handler in handlers.items()}
+        own = {str(kind): handler_of(handler, str(kind)) for kind, handler in (last or {}).items()}
+        self._bound = Handlers(self._handlers, own)
         recovered = tuple([str(category) for category in RECOVERED])
         retries = sensible_count("retries", retries)
         self._customs = Customs(retries, recovered, self.policy.timeout_per_step)
@@ -142,7 +150,7 @@ class PlanExecutor:
 
     def built(self, node: FlowNode) -> Part:
         """The steps that a recorded plan stands for."""
-        return parts_of(node, self._handlers)
+        return parts_of(node, self._bound)
 
     def _recorded(self, started: FlowStarted) -> Part:
         return self.built(started.flow)

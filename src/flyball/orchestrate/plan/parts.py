@@ -86,22 +86,51 @@ class PlannedGroup(Step[Any, Any]):
         return self.recorded
 
 
-def parts_of(node: FlowNode, handlers: Mapping[str, Function], *, decides: bool = False) -> Part:
+class Handlers:
+    """What does the steps of a plan, by their types; `last` has a say first where a step gives the plan's own
+    output.
+    """
+
+    __slots__ = ("by_type", "last")
+
+    def __init__(self, by_type: Mapping[str, Function], last: Mapping[str, Function]) -> None:
+        self.by_type = by_type
+        self.last = last
+
+    def of(self, kind: str, *, is_last: bool) -> Function:
+        """What does a step of a type.
+
+        Raises:
+            LoopMismatch: nobody does.
+        """
+        if kind not in self.by_type:
+            raise LoopMismatch(
+                f"there is a step of the type {kind!r}, which is not handled here; handled are: "
+                f"{', '.join(self.by_type) or 'none'}",
+                differs=["flow"],
+            )
+        return self.last.get(kind, self.by_type[kind]) if is_last else self.by_type[kind]
+
+
+def parts_of(node: FlowNode, handlers: Handlers, *, decides: bool = False, is_last: bool = True) -> Part:
     """The part of a flow that a plan's node stands for.
+
+    `is_last`: what the node gives is what the plan gives. Of steps side by side none does by itself.
 
     Raises:
         LoopMismatch: a step is of a type that nobody handles.
     """
-    if node.kind in (PIPELINE, PARALLEL, CONDITIONAL):
-        inner = [
-            parts_of(step, handlers, decides=node.kind == CONDITIONAL and not index)
-            for index, step in enumerate(node.steps)
-        ]
-        return PlannedGroup(node, tuple(inner))
-    if node.kind not in handlers:
-        raise LoopMismatch(
-            f"there is a step of the type {node.kind!r}, which is not handled here; handled are: "
-            f"{', '.join(handlers) or 'none'}",
-            differs=["flow"],
+    kind, count = node.kind, len(node.steps)
+    if kind not in (PIPELINE, PARALLEL, CONDITIONAL):
+        return PlannedStep(node, handlers.of(kind, is_last=is_last), decides=decides)
+    inner = [
+        parts_of(
+            step,
+            handlers,
+            decides=kind == CONDITIONAL and not index,
+            is_last=is_last
+            and (index > 0 if kind == CONDITIONAL else kind == PIPELINE and index + 1 == count),
         )
-    return PlannedStep(node, handlers[node.kind], decides=decides)
+        for index, step in enumerate(node.steps)
+    ]
+    return PlannedGroup(node, tuple(inner))

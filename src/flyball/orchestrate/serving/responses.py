@@ -10,7 +10,8 @@ from flyball.core.encodable import NotEncodable, to_json
 from flyball.core.errors import NoConsensus, OrchestrationFailure
 from flyball.core.messages import JSON
 from flyball.orchestrate.contracts import Mode, SystemResponse, ValidationResult
-from flyball.orchestrate.flow.result import FlowResult
+from flyball.orchestrate.flow.result import FlowResult, StepResult
+from flyball.orchestrate.lifecycle.flows import holds_output, makes_plan
 from flyball.orchestrate.patterns.redundant import voted
 from flyball.orchestrate.plan.ir import StepInput
 from flyball.orchestrate.plan.naming import names_in
@@ -65,18 +66,27 @@ async def _voted(response: SystemResponse, asked: Asked, flow: FlowResult[Any]) 
 
 
 def _planned(response: SystemResponse, flow: FlowResult[Any], runs: list[SystemResponse]) -> SystemResponse:
-    done = [step for step in flow.steps if step.error is None and step.kind != "planner"]
-    names = names_in(flow.state.flow)
+    plan = flow.state.flow
+    done = [step for step in flow.steps if step.error is None and not makes_plan(plan, step.path)]
+    names = names_in(plan)
     outputs: dict[str, JSON] = {names[step.path]: _plain(step.output) for step in done}
     given = flow.output if flow.state.error is None else done[-1].output if done else ""
     content = StepInput.of(given).text
     checked = [run.validation_result for run in runs if run.validation_result is not None]
+    held = [_held(step) for step in flow.steps if holds_output(plan, step.path)]
     return replace(
         response,
         content=content,
         structured_output=outputs or None,
-        validation_result=_together(checked) if checked else None,
+        validation_result=_together(checked or held) if checked or held else None,
     )
+
+
+def _held(step: StepResult) -> ValidationResult:
+    """What came of holding the plan's output to the contract."""
+    if step.error is None:
+        return ValidationResult(passed=1)
+    return ValidationResult(failed=1, violations=(step.error.message,))
 
 
 def _together(results: list[ValidationResult]) -> ValidationResult:
