@@ -13,14 +13,18 @@ from msgspec import convert, to_builtins
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
+from flyball.core.backoff import Backoff
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.effects import End, FlowEffect, RunStep, SignalChild, Wait
 from flyball.core.errors import (
     CancelledSignal,
     CancelledTimeout,
+    ContextExceeded,
+    EngineError,
     FlyballError,
     InferenceFailure,
     JournalCorrupt,
+    StepFailed,
     SystemError,  # noqa: A004 - pagantic's name for it
     UserError,
 )
@@ -555,3 +559,57 @@ def test_outcomes_of_which_something_was_made_are_not_made_anew() -> None:
     replicas = flow(leaf("fail"), leaf("next"), kind=REDUNDANT)
     world = asked_again(flow(replicas, leaf("wrap", "transform"), leaf("next")))
     assert paths(world) == [("2", 2)]
+
+
+# When a step is tried again, and after what
+
+RETRYABLE = EngineError("busy").record()
+WAITS = Backoff(4.0, 2.0, 10.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "event", "again"),
+    [
+        ({}, {"error": FAILED}, True),
+        ({"retried": ()}, {"error": RETRYABLE}, True),
+        ({"retried": ()}, {"error": ContextExceeded("too long").record()}, False),
+        ({"retried": ()}, {"error": StepFailed("what no error of ours is").record()}, True),
+        ({"retried": ()}, {"error": LATE}, False),
+        ({"retried": ("inference_failure",)}, {"error": RETRYABLE}, True),
+        ({"retried": ("tool_failure",)}, {"error": RETRYABLE}, False),
+        ({"judged": True, "retried": ()}, {"error": RETRYABLE}, False),
+        ({"judged": True, "retried": ()}, {"error": LATE, "again": True}, True),
+        ({"judged": True, "retried": ()}, {"error": UserError("no").record(), "again": True}, False),
+        ({"judged": True, "retried": ()}, {"error": CancelledSignal("no").record(), "again": True}, False),
+    ],
+)
+def test_after_which_failures_a_step_is_tried_again(options: Any, event: Any, again: bool) -> None:
+    world = World(flow(leaf("next", retries=1, **options)))
+    assert world.offer(StepEnded(2.0, "0", **event))
+    assert bool(world.steps()) is again
+
+
+def test_a_step_that_is_tried_again_waits_ever_longer_and_not_anew_after_a_crash() -> None:
+    world = World(flow(leaf("fail", retries=4, backoff=WAITS)))
+    waited: list[float] = []
+    while world.state.at == "run":
+        (step,) = world.steps()
+        waited.append(max(step.after - 2.0, 0.0))
+        world.crash()
+        assert world.steps() == [step]
+        world.offer(world.answer(step))
+    least = [0.0, 4.0, 8.0, 10.0, 10.0]
+    assert all(one <= wait <= min(one * 1.5, 10.0) for one, wait in zip(least, waited, strict=True))
+    assert waited[1] > 4.0, "chance is by the step's name, and the same for whoever folds it"
+    world.end()
+    assert world.offer(Reopened(50.0))
+    assert world.steps()[0].after == 0.0, "who asks for another attempt wants it now"
+
+
+def test_a_step_that_waits_does_not_begin_while_the_flow_is_paused() -> None:
+    world = World(flow(flow(leaf("fail", retries=1, backoff=WAITS), leaf("next"), kind=PARALLEL)))
+    world.offer(world.answer(world.steps()[0]))
+    assert world.offer(SignalReceived(3.0, Signal(SignalType.PAUSE)))
+    assert [step.path for step in world.steps()] == ["0.1"], "which runs, and may finish"
+    assert world.offer(SignalReceived(4.0, Signal(SignalType.RESUME)))
+    assert [step.path for step in world.steps()] == ["0.0", "0.1"]

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, cast
+from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -37,6 +38,7 @@ from flyball.core.errors import (
     CancelledTimeout,
     FailureCategory,
     JournalCorrupt,
+    StepFailed,
     SystemError,  # noqa: A004 - pagantic's name for it
 )
 from flyball.core.events import (
@@ -137,6 +139,7 @@ def owed(state: FlowState) -> list[FlowEffect]:
             leaf.attempt,
             step_loop(state.loop_id, leaf.path, leaf.attempt),
             leaf.history,
+            leaf.after,
         )
         for leaf in state.ready.values()
         if not state.paused or leaf.path in state.finishing
@@ -189,19 +192,31 @@ def _step_ended(state: FlowState, event: StepEnded) -> None:
         gave(state, event.path, event.output, event.loop_id or leaf.history)
     elif error.code == CancelledTimeout.code and state.deadline is not None and event.at >= state.deadline:
         _time_passed(state, TimePassed(event.at))  # what ended the step was the flow's own deadline
-    elif _may_be_tried(node_at(state.flow, event.path), leaf, error):
-        again(state, leaf, leaf.tries + 1)
+    elif _may_be_tried(node := node_at(state.flow, event.path), leaf, error, event.again):
+        again(state, leaf, leaf.tries + 1, _time_of_retry(state, node, leaf, event.at))
     elif not outlived(state, event.path, error):
         state.error, state.outcome, state.at = _named(state, event, error), Outcome.FAILED, "end"
 
 
-def _may_be_tried(node: FlowNode, leaf: Ready, error: SystemError) -> bool:
+def _may_be_tried(node: FlowNode, leaf: Ready, error: SystemError, judged: bool) -> bool:
     """Whether a leaf that has failed is tried again. What is set up wrongly, or cancelled, is not."""
-    if leaf.tries >= node.retries:
+    if leaf.tries >= node.retries or (error.code != CancelledTimeout.code and error.category in _FINAL):
         return False
-    if node.retried is not None and not (error.retryable and error.category in node.retried):
-        return False
-    return error.code == CancelledTimeout.code or error.category not in _FINAL
+    if node.judged:
+        return judged
+    if node.retried is None:
+        return True
+    if not node.retried:
+        return error.retryable or error.code == StepFailed.code  # what no error of ours is says nothing of it
+    return error.retryable and error.category in node.retried
+
+
+def _time_of_retry(state: FlowState, node: FlowNode, leaf: Ready, now: float) -> float:
+    """When a leaf is tried again. Chance is by the name of what is to be done: the same for who folds it."""
+    if node.backoff is None:
+        return 0.0
+    chance = crc32(step_effect(state, leaf.path, leaf.attempt).encode()) / 2**32
+    return now + node.backoff.wait(leaf.tries + 1, chance)
 
 
 def _named(state: FlowState, event: StepEnded, error: SystemError) -> SystemError:
@@ -228,7 +243,8 @@ def _signal_received(state: FlowState, event: SignalReceived) -> None:
         return
     state.paused = signal.type is SignalType.PAUSE
     state.pauses += state.paused
-    state.finishing = tuple(state.ready) if state.paused else ()
+    runs = [path for path, leaf in state.ready.items() if leaf.after <= event.at]
+    state.finishing = tuple(runs) if state.paused else ()
     name = f"{state.loop_id}/{state.attempt}/{signal.type}/{state.pauses}"
     state.passed_on = Signal(signal.type, name, "parent", signal.text)
 

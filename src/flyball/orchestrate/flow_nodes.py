@@ -204,9 +204,9 @@ def drop(state: FlowState, path: str) -> None:
         state.dropped = (*state.dropped, step_loop(state.loop_id, name, leaf.attempt))
 
 
-def again(state: FlowState, leaf: Ready, tries: int) -> None:
+def again(state: FlowState, leaf: Ready, tries: int, after: float = 0.0) -> None:
     """Have a leaf tried once more; as something new, so that nothing of the former attempt answers it."""
-    state.ready[leaf.path] = renewed = replace(leaf, attempt=leaf.attempt + 1, tries=tries)
+    state.ready[leaf.path] = renewed = replace(leaf, attempt=leaf.attempt + 1, tries=tries, after=after)
     above, _, part = leaf.path.rpartition(".")
     if part == UNTIL:
         state.opened[above].asked = renewed.attempt

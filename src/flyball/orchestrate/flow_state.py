@@ -26,6 +26,8 @@ class Ready(Struct, frozen=True):
     attempt: int = 1
     tries: int = 0
     """How often it has failed since the flow was last begun or tried again."""
+    after: float = 0.0
+    """When it may be tried again."""
 
 
 class Opened(Struct):

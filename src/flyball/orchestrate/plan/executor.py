@@ -19,6 +19,7 @@ from flyball.core.usage import RunUsage
 from flyball.orchestrate.flow.options import FlowOptions
 from flyball.orchestrate.flow.parts import Part
 from flyball.orchestrate.flow.result import FlowResult
+from flyball.orchestrate.flow.retrying import Retries, sensible_retries
 from flyball.orchestrate.flow.running import resume_flow, run_flow
 from flyball.orchestrate.plan.handling import StepHandler, handler_of
 from flyball.orchestrate.plan.naming import names_in
@@ -26,7 +27,6 @@ from flyball.orchestrate.plan.parts import Handlers, parts_of
 from flyball.orchestrate.plan.policy import PlanPolicy
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanStep
 from flyball.orchestrate.plan.written import Customs, node_of, plan_from
-from flyball.orchestrate.sensible import sensible_count
 
 RECOVERED = (FailureCategory.CONSTRAINT, FailureCategory.VALIDATION, FailureCategory.TOOL)
 """The failures after which a step is tried again where it does not say: those of pagantic's matrix."""
@@ -80,7 +80,8 @@ class PlanExecutor:
         policy: what a plan may be.
         retries: how often a step that says nothing of it is tried again after a failed constraint, validation
             or tool that is retryable: of tools, what the idempotent ones fail with. A step that says
-            `retries=` is tried again after any failure.
+            `retries=` is tried again after any failure. A RetryPolicy says itself after which, and how long
+            is waited.
         last: what does a step of a type whose output is the plan's own, where that is something else.
 
     Raises:
@@ -92,7 +93,7 @@ class PlanExecutor:
         handlers: Mapping[str, StepHandler],
         *,
         policy: PlanPolicy | None = None,
-        retries: int = 1,
+        retries: Retries = 1,
         last: Mapping[str, StepHandler] | None = None,
     ) -> None:
         if not isinstance(handlers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -100,9 +101,9 @@ class PlanExecutor:
         self.policy = policy or PlanPolicy()
         self._handlers = {str(kind): handler_of(handler, str(kind)) for kind, handler in handlers.items()}
         own = {str(kind): handler_of(handler, str(kind)) for kind, handler in (last or {}).items()}
-        self._bound = Handlers(self._handlers, own)
+        self._bound = Handlers(self._handlers, own, retries)
         recovered = tuple([str(category) for category in RECOVERED])
-        retries = sensible_count("retries", retries)
+        retries = sensible_retries(retries)
         self._customs = Customs(retries, recovered, self.policy.timeout_per_step)
 
     @property
