@@ -357,6 +357,16 @@ def test_a_step_that_took_too_long_is_tried_again_and_one_that_was_cancelled_is_
     assert once.end().outcome is Outcome.FAILED
 
 
+def test_what_a_step_had_begun_that_took_too_long_is_cancelled_before_the_step_is_tried_again() -> None:
+    world = World(flow(leaf("next", "transform", retries=1)))
+    world.offer(ChildStarted(1.0, helper_loop("f-s0", 1), "a"))
+    assert world.offer(StepEnded(2.0, "0", error=LATE))
+    step, told = owed(world.state)
+    assert isinstance(step, RunStep)
+    assert isinstance(told, SignalChild)
+    assert (told.loop_id, told.signal.type) == ("f-s0-h1", SignalType.CANCEL)
+
+
 def test_a_step_that_ends_by_the_flows_deadline_is_the_flows_time_out() -> None:
     world = World(flow(leaf("next", retries=1)), timeout=10.0)
     assert world.offer(StepEnded(11.0, "0", error=LATE))

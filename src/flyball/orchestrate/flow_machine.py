@@ -193,6 +193,8 @@ def _step_ended(state: FlowState, event: StepEnded) -> None:
     elif error.code == CancelledTimeout.code and state.deadline is not None and event.at >= state.deadline:
         _time_passed(state, TimePassed(event.at))  # what ended the step was the flow's own deadline
     elif _may_be_tried(node := node_at(state.flow, event.path), leaf, error, event.again):
+        if error.code == CancelledTimeout.code:  # what it had begun may still be at it
+            state.dropped = (*state.dropped, step_loop(state.loop_id, leaf.path, leaf.attempt))
         again(state, leaf, leaf.tries + 1, _time_of_retry(state, node, leaf, event.at))
     elif not outlived(state, event.path, error):
         state.error, state.outcome, state.at = _named(state, event, error), Outcome.FAILED, "end"

@@ -39,6 +39,7 @@ from flyball.orchestrate.plan import (
 )
 from flyball.orchestrate.plan.handlers import infer_handler
 from flyball.orchestrate.projections import normal_form
+from flyball.orchestrate.recorded import load_any
 from flyball.testing import FakeClock
 from tests.orchestrate.dying import Dying
 from tests.orchestrate.models import Script
@@ -290,6 +291,21 @@ async def test_a_step_that_takes_too_long_fails_and_may_be_tried_again() -> None
     with pytest.raises(CancelledTimeout, match="longer than its time-out") as caught:
         await executor.execute(plan(PlanStep("a", "sleeps")))
     assert caught.value.partial.outcome is Outcome.FAILED, "the step was stopped, the plan has failed"
+
+
+async def test_who_took_too_long_is_not_left_at_it_when_the_step_is_tried_again(journal: Journal) -> None:
+    slow = [True, False]
+
+    async def answer(request: Any) -> Any:
+        if slow.pop(0):
+            await asyncio.Event().wait()
+        return "at last"
+
+    executor = PlanExecutor({INFER: infer_handler(FunctionEngine(answer))})
+    wanted = plan(PlanStep("a", INFER, "?", retries=1, timeout=0.05))
+    assert (await executor.execute(wanted, journal=journal, loop_id="slow-plan")).output.content == "at last"
+    outcomes = [(await load_any(journal, f"slow-plan-s0{one}"))[1].outcome for one in ("-h1", "-t2-h1")]
+    assert outcomes == [Outcome.CANCELLED, Outcome.SUCCESS]
 
 
 async def test_a_plan_is_cancelled_between_its_steps(journal: Journal) -> None:
