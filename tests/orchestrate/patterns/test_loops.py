@@ -23,6 +23,7 @@ from flyball.inference.answers import tool_call as call
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.inference.stream import StreamHandler
+from flyball.observe.event_log import InMemoryEventLog
 from flyball.orchestrate.patterns import (
     MajorityVoting,
     RedundantConfig,
@@ -166,6 +167,33 @@ async def test_callbacks_hear_all_phases() -> None:
     await SpecializedLoop(config).call("Which?")
     assert heard[0] == ("look", '{"topic":"tea"}')
     assert "".join(heard[1:]) == f"It is tea.{X}"
+
+
+GRAMMAR = 'root ::= "{\\"a\\":\\"" ("x" | "y") "\\"}"'
+
+
+async def test_a_grammar_holds_the_phase_that_answers() -> None:
+    engine = Noting("gathered", X)
+    config = SpecializedConfig(engine=engine, schema=SCHEMA, tools=[look], grammar=GRAMMAR, max_tokens=99)
+    assert (await SpecializedLoop(config).call("Which?")).output == {"a": "x"}
+    assert [request.grammar for request in engine.requests] == [None, GRAMMAR]
+    assert [request.settings.max_tokens for request in engine.requests] == [99, 99]
+    votes = Noting(X, X, X)
+    await RedundantLoop(RedundantConfig(engine=votes, schema=SCHEMA, grammar=GRAMMAR)).call("Which?")
+    assert [request.grammar for request in votes.requests] == [GRAMMAR] * 3
+
+
+async def test_an_observer_is_told_of_one_answer_and_of_a_vote() -> None:
+    log = InMemoryEventLog()
+    await SpecializedLoop(SpecializedConfig(engine=Noting(X), schema=SCHEMA, observer=log)).call("Which?")
+    asked = [event for event in log.events() if event.action == "infer"]
+    assert len(asked) == 1
+    log = InMemoryEventLog()
+    config = RedundantConfig(engine=Noting(X, X, X), schema=SCHEMA, system_prompt="Be brief.", observer=log)
+    await RedundantLoop(config).call("Which?", loop_id="v")
+    asked = [event for event in log.events() if event.action == "infer"]
+    assert len(asked) == 3
+    assert {event.correlation.loop_id for event in log.events()} >= {"v", "v-s0_0_0", "v-s0_1_0", "v-s0_2_0"}
 
 
 def test_what_has_to_be_there() -> None:
