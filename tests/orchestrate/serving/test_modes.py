@@ -12,7 +12,7 @@ from flyball.core.errors import EngineError, JournalFailure, NoConsensus
 from flyball.core.events import StepEnded
 from flyball.core.messages import Image, Message, Text, ToolCall, assistant, system, tool_result
 from flyball.inference.answers import tool_call as call
-from flyball.inference.request import ModelInfo
+from flyball.inference.request import ModelInfo, Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.inference.stream import TextDelta
 from flyball.orchestrate.contracts import ExecutionHints, Mode, OutputContract
@@ -488,3 +488,29 @@ async def test_what_is_not_over_needs_the_steps_that_it_was_begun_with() -> None
     assert response.error is not None
     assert "was begun with other steps" in response.error.message
     assert (await System(Agent(Script(X)), journal=journal).resume("v")).ok
+
+
+@pytest.mark.parametrize("mode", [Mode.STRUCTURED, Mode.PLAN, Mode.REDUNDANT])
+async def test_the_tools_that_were_selected_are_told(mode: Mode) -> None:
+    @tool
+    async def listen() -> str:
+        """Listen."""
+        return "heard"
+
+    async def answer(request: Request) -> Any:
+        return X if request.output is not None else "It is tea."
+
+    agent = Agent(FunctionEngine(answer, info=ModelInfo("two", provider="test")), tools=[look, listen])
+    plan: Any = {"plan": PLAN} if mode is Mode.PLAN else {}
+    journal = Dying(5)
+    request = asking(mode, output=HELD, tools=("look",), **plan)
+    response = await System(agent, journal=journal).handle(request, loop_id="f")
+    assert code(response) == JournalFailure.code
+    context = execution_context(await journal.read("f"))
+    assert (context.mode, context.selected_tools) == (mode, ("look",))
+
+    journal = Dying(1)
+    system = System(agent.clone(tools=[look]), journal=journal)
+    assert code(await system.handle(asking(mode, output=HELD, **plan), loop_id="f")) == JournalFailure.code
+    journal.left = -1
+    assert (await System(agent, journal=journal).resume("f")).ok, "no loop had begun with fewer of them"

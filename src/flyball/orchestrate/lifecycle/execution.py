@@ -29,7 +29,13 @@ from flyball.core.flow import node_at
 from flyball.orchestrate.correlation import loop_correlation
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.lifecycle.course import Transition, course
-from flyball.orchestrate.lifecycle.flows import candidates_in, flow_course, flow_mode, holds_output
+from flyball.orchestrate.lifecycle.flows import (
+    candidates_in,
+    flow_course,
+    flow_mode,
+    flow_tools,
+    holds_output,
+)
 from flyball.orchestrate.lifecycle.phases import Mode, Phase
 from flyball.orchestrate.state import State
 from flyball.rerank.candidate import Candidate
@@ -134,6 +140,7 @@ def _flow_context(events: list[Event]) -> ExecutionContext:
         flow_mode(state.flow) or Mode.PLAN,
         state.started_at,
         standing,
+        flow_tools(state.flow),
         candidates=candidates_in(state),
         metadata=state.metadata,
     )

@@ -10,10 +10,11 @@ What the loops under a flow go through is in their own journals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from msgspec import ValidationError, convert
+from msgspec.structs import replace
 
 from flyball.core.encodable import as_text
 from flyball.core.errors import JournalCorrupt
@@ -31,6 +32,23 @@ def flow_mode(flow: FlowNode) -> Mode | None:
     """Which of pagantic's modes a flow is, as is written down with it; None for any other flow."""
     mode = (flow.note or {}).get("mode")
     return None if mode is None else Mode(mode)
+
+
+def pattern_note(mode: Mode, tools: Sequence[str] = ()) -> dict[str, Any]:
+    """What is written down with a flow that is one of pagantic's patterns."""
+    return {"mode": str(mode), "tools": list(tools)} if tools else {"mode": str(mode)}
+
+
+def flow_tools(flow: FlowNode) -> tuple[str, ...]:
+    """The names of the tools that a flow may use, as far as they are written down with it."""
+    return tuple((flow.note or {}).get("tools", ()))
+
+
+def without_tools(flow: FlowNode) -> FlowNode:
+    """A flow as what it is made of: which tools there are does not make it another."""
+    steps = tuple([without_tools(step) for step in flow.steps])
+    mode = flow_mode(flow)
+    return replace(flow, steps=steps, note=flow.note if mode is None else {**(flow.note or {}), "tools": []})
 
 
 def makes_plan(flow: FlowNode, path: str) -> bool:

@@ -27,7 +27,8 @@ from flyball.orchestrate.flow.result import FlowResult, result_of
 from flyball.orchestrate.flow.running import resume_flow, run_flow
 from flyball.orchestrate.flow_loops import helper_loop, step_loop
 from flyball.orchestrate.flow_state import FlowState
-from flyball.orchestrate.patterns.phases import PatternFlow, Phases
+from flyball.orchestrate.lifecycle.flows import without_tools
+from flyball.orchestrate.patterns.phases import PatternFlow, Phases, tool_names
 from flyball.orchestrate.patterns.redundant import Redundancy, vote_on
 from flyball.orchestrate.plan.executor import PlanExecutor
 from flyball.orchestrate.plan.handlers import agent_handler, tool_handler
@@ -121,7 +122,7 @@ class FlowServing:
             flow, asked = None, Asked(request)
             if not over:
                 raise self._other(state, error) from error
-        if flow is None or flow.node() != started.flow:
+        if flow is None or without_tools(flow.node()) != without_tools(started.flow):
             if not over:
                 raise self._other(state)
             # What is over is told by what is recorded, also where the code behind it is not at hand.
@@ -172,7 +173,8 @@ class FlowServing:
         asked = Asked(request, schema, bool(self._config.validators))
         messages = run.options["messages"]
         if request.mode is Mode.PLAN:
-            flow = planned_flow(request, *self._planning(run), schema)
+            tools = tool_names(self._agent.clone(**run.changes))
+            flow = planned_flow(request, *self._planning(run), schema, tools)
         elif request.mode is Mode.REDUNDANT:
             flow = vote_on(self._phases(run), self._patterns.redundancy, run.prompt, messages)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +51,11 @@ class PlanningStep(Step[Any, Any]):
 
 
 def planned_flow(
-    request: SystemRequest, planner: Planner, executor: PlanExecutor, schema: SchemaOutput | None
+    request: SystemRequest,
+    planner: Planner,
+    executor: PlanExecutor,
+    schema: SchemaOutput | None,
+    tools: Sequence[str],
 ) -> PatternFlow:
     """The flow of a request in mode plan: the plan, and the schema that its output is held to, if there is.
 
@@ -66,7 +71,7 @@ def planned_flow(
         written = executor.written(replace(plan, trace=_counted(trace, plan)))
         steps = executor.built(_asked(written, request))
     held = () if schema is None else (ContractStep(schema),)
-    return PatternFlow(steps, *held, name="plan", mode=Mode.PLAN)
+    return PatternFlow(steps, *held, name="plan", mode=Mode.PLAN, tools=tools)
 
 
 def _asked(plan: FlowNode, request: SystemRequest) -> FlowNode:
