@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -215,6 +216,25 @@ async def test_the_majority_wins_with_its_share() -> None:
     assert (result.content, result.output, result.confidence) == (X, {"a": "x"}, pytest.approx(2 / 3))
     assert result.candidates == (X, Y, X)
     assert result.usage.requests == 3
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 3])
+async def test_replicas_are_asked_one_after_the_other_unless_more_are_wanted(concurrency: int) -> None:
+    open_now, most = 0, 0
+
+    async def answer(request: Request) -> Any:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        open_now -= 1
+        return X
+
+    engine = FunctionEngine(answer, info=ModelInfo("votes", provider="test"))
+    wanted: dict[str, Any] = {} if concurrency == 1 else {"concurrency": concurrency}
+    await RedundantLoop(RedundantConfig(engine=engine, schema=SCHEMA, **wanted)).call("Which?")
+    assert most == concurrency
 
 
 async def test_answers_that_mean_the_same_are_the_same() -> None:
