@@ -413,6 +413,7 @@ async def test_an_unknown_tool_is_answered_with_the_tools_there_are(run: Runner)
     found = results_of(result)[0]
     assert found.status is ResultKind.RETRY
     assert found.text == "There is no tool 'subtract'. The tools are: add, picky."
+    assert (found.metadata or {})["code"] == "TOOL_NOT_FOUND"
     assert result.usage.tool_calls == 1
 
 
@@ -696,9 +697,9 @@ async def test_availability_is_asked_before_every_turn(run: Runner) -> None:
         ["add", "second_only"],
         ["add"],
     ]
-    assert [found.text for found in results_of(result)] == [
-        "There is no tool 'second_only'. The tools are: add.",
-        "ran",
+    assert [(found.text, (found.metadata or {}).get("code")) for found in results_of(result)] == [
+        ("The tool 'second_only' is not available now. The tools are: add.", "TOOL_UNAVAILABLE"),
+        ("ran", None),
     ]
     prepared = [event for event in await result.events() if isinstance(event, TurnPrepared)]
     assert [event.tools for event in prepared] == [("add",), ("add", "second_only"), ("add",)]

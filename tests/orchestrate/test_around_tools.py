@@ -87,7 +87,7 @@ async def test_a_tool_that_is_left_out_cannot_be_called(run: Runner) -> None:
 
     script = Script(call("send"), "done")
     result = await run(Agent(script, tools=[add, send]), "go")
-    assert results_of(result)[0].text == "There is no tool 'send'. The tools are: add."
+    assert results_of(result)[0].text == "The tool 'send' is not available now. The tools are: add."
 
 
 async def test_the_agents_preparation_comes_after_the_tools_own(run: Runner) -> None:

@@ -13,14 +13,18 @@ from msgspec import convert, to_builtins
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
+from flyball.core.backoff import Backoff
 from flyball.core.codec import decode_event, encode_event
 from flyball.core.effects import End, FlowEffect, RunStep, SignalChild, Wait
 from flyball.core.errors import (
     CancelledSignal,
     CancelledTimeout,
+    ContextExceeded,
+    EngineError,
     FlyballError,
     InferenceFailure,
     JournalCorrupt,
+    StepFailed,
     SystemError,  # noqa: A004 - pagantic's name for it
     UserError,
 )
@@ -353,6 +357,16 @@ def test_a_step_that_took_too_long_is_tried_again_and_one_that_was_cancelled_is_
     assert once.end().outcome is Outcome.FAILED
 
 
+def test_what_a_step_had_begun_that_took_too_long_is_cancelled_before_the_step_is_tried_again() -> None:
+    world = World(flow(leaf("next", "transform", retries=1)))
+    world.offer(ChildStarted(1.0, helper_loop("f-s0", 1), "a"))
+    assert world.offer(StepEnded(2.0, "0", error=LATE))
+    step, told = owed(world.state)
+    assert isinstance(step, RunStep)
+    assert isinstance(told, SignalChild)
+    assert (told.loop_id, told.signal.type) == ("f-s0-h1", SignalType.CANCEL)
+
+
 def test_a_step_that_ends_by_the_flows_deadline_is_the_flows_time_out() -> None:
     world = World(flow(leaf("next", retries=1)), timeout=10.0)
     assert world.offer(StepEnded(11.0, "0", error=LATE))
@@ -476,3 +490,136 @@ def test_an_error_keeps_what_it_was_and_says_where() -> None:
     assert world.state.error.message == "step 'next' (0.0): no"
     assert world.state.error.details == {"why": "x", "step": "next", "path": "0.0", "loop_id": "f-s0_0"}
     assert step_loop("f", "0.0", 1) == "f-s0_0"
+
+
+# A retry of what was made of redundant steps
+
+
+def asked_again(tree: FlowNode, *failing: str) -> World:
+    """A flow whose last step could make nothing of what redundant steps gave, opened again."""
+    world = World(tree)
+    last = f"{len(tree.steps) - 1}"
+    while world.state.at == "run":
+        step = world.steps()[0]
+        answer = world.answer(step)
+        if step.path in (*failing, last):
+            answer = StepEnded(2.0, step.path, None, FAILED, step.attempt, answer.loop_id)
+        world.offer(answer)
+    assert world.end().outcome is Outcome.FAILED
+    assert world.offer(Reopened(4.0))
+    return world
+
+
+def paths(world: World) -> list[tuple[str, int]]:
+    return [(step.path, step.attempt) for step in world.steps()]
+
+
+@pytest.mark.parametrize("most", [1, 2, None])
+def test_redundant_steps_that_failed_are_tried_again_and_no_others(most: int | None) -> None:
+    replicas = flow(*[leaf("next")] * 4, kind=REDUNDANT, concurrency=most)
+    world = asked_again(flow(replicas, leaf("wrap", "transform")), "0.0", "0.1", "0.3")
+    seen: list[tuple[str, int]] = []
+    while world.state.at == "run":
+        assert len(world.steps()) <= (most or 4)
+        world.crash()
+        seen.append(paths(world)[0])
+        world.offer(world.answer(world.steps()[0]))
+    assert seen == [("0.0", 2), ("0.1", 2), ("0.3", 2), ("1", 2)]
+    assert world.state.output == {"value": [{"output": 4}] * 4}
+
+
+def test_a_replica_goes_on_with_the_phase_that_failed() -> None:
+    two = flow(leaf("next"), leaf("double"))
+    world = asked_again(flow(flow(two, two, kind=REDUNDANT), leaf("wrap", "transform")), "0.0.1", "0.1.0")
+    assert paths(world) == [("0.0.1", 2), ("0.1.0", 2)]
+    assert [step.input for step in world.steps()] == [4, 3]
+    assert [step.history for step in world.steps()] == ["f-s0_0_0", ""]
+    while world.state.at == "run":
+        world.offer(world.answer(world.steps()[0]))
+    assert world.state.output == {"value": [{"output": [4, 4]}] * 2}
+
+
+def test_outcomes_are_made_anew_also_where_they_come_from_inside() -> None:
+    inner = flow(leaf("next"), flow(leaf("next"), leaf("next"), kind=REDUNDANT))
+    world = asked_again(flow(inner, leaf("wrap", "transform")), "0.1.1")
+    assert paths(world) == [("0.1.1", 2)]
+    while world.state.at == "run":
+        world.offer(world.answer(world.steps()[0]))
+    assert world.state.output == {"value": [{"output": 5}] * 2}
+
+
+def test_steps_that_were_not_waited_for_are_gone_on_with_where_the_outcomes_were_not_enough() -> None:
+    replicas = flow(*[leaf("next")] * 3, kind=REDUNDANT, concurrency=2, until=leaf("u", "test"))
+    world = World(flow(replicas, leaf("wrap", "transform")))
+    world.offer(StepEnded(2.0, "0.0", None, FAILED))
+    world.offer(StepEnded(2.0, "0.until", output=True))
+    world.offer(StepEnded(2.0, "1", None, FAILED))
+    assert world.end().outcome is Outcome.FAILED
+    assert world.offer(Reopened(4.0))
+    assert paths(world) == [("0.0", 2), ("0.1", 2)]
+    world.offer(world.answer(world.steps()[0]))
+    assert paths(world) == [("0.1", 2), ("0.until", 2)]
+    world.offer(StepEnded(5.0, "0.until", output=True, attempt=2))
+    assert [(step.path, step.attempt, step.input) for step in world.steps()] == [
+        ("1", 2, [{"output": 4}, None, None])
+    ]
+
+
+def test_outcomes_of_which_something_was_made_are_not_made_anew() -> None:
+    replicas = flow(leaf("fail"), leaf("next"), kind=REDUNDANT)
+    world = asked_again(flow(replicas, leaf("wrap", "transform"), leaf("next")))
+    assert paths(world) == [("2", 2)]
+
+
+# When a step is tried again, and after what
+
+RETRYABLE = EngineError("busy").record()
+WAITS = Backoff(4.0, 2.0, 10.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "event", "again"),
+    [
+        ({}, {"error": FAILED}, True),
+        ({"retried": ()}, {"error": RETRYABLE}, True),
+        ({"retried": ()}, {"error": ContextExceeded("too long").record()}, False),
+        ({"retried": ()}, {"error": StepFailed("what no error of ours is").record()}, True),
+        ({"retried": ()}, {"error": LATE}, False),
+        ({"retried": ("inference_failure",)}, {"error": RETRYABLE}, True),
+        ({"retried": ("tool_failure",)}, {"error": RETRYABLE}, False),
+        ({"judged": True, "retried": ()}, {"error": RETRYABLE}, False),
+        ({"judged": True, "retried": ()}, {"error": LATE, "again": True}, True),
+        ({"judged": True, "retried": ()}, {"error": UserError("no").record(), "again": True}, False),
+        ({"judged": True, "retried": ()}, {"error": CancelledSignal("no").record(), "again": True}, False),
+    ],
+)
+def test_after_which_failures_a_step_is_tried_again(options: Any, event: Any, again: bool) -> None:
+    world = World(flow(leaf("next", retries=1, **options)))
+    assert world.offer(StepEnded(2.0, "0", **event))
+    assert bool(world.steps()) is again
+
+
+def test_a_step_that_is_tried_again_waits_ever_longer_and_not_anew_after_a_crash() -> None:
+    world = World(flow(leaf("fail", retries=4, backoff=WAITS)))
+    waited: list[float] = []
+    while world.state.at == "run":
+        (step,) = world.steps()
+        waited.append(max(step.after - 2.0, 0.0))
+        world.crash()
+        assert world.steps() == [step]
+        world.offer(world.answer(step))
+    least = [0.0, 4.0, 8.0, 10.0, 10.0]
+    assert all(one <= wait <= min(one * 1.5, 10.0) for one, wait in zip(least, waited, strict=True))
+    assert waited[1] > 4.0, "chance is by the step's name, and the same for whoever folds it"
+    world.end()
+    assert world.offer(Reopened(50.0))
+    assert world.steps()[0].after == 0.0, "who asks for another attempt wants it now"
+
+
+def test_a_step_that_waits_does_not_begin_while_the_flow_is_paused() -> None:
+    world = World(flow(flow(leaf("fail", retries=1, backoff=WAITS), leaf("next"), kind=PARALLEL)))
+    world.offer(world.answer(world.steps()[0]))
+    assert world.offer(SignalReceived(3.0, Signal(SignalType.PAUSE)))
+    assert [step.path for step in world.steps()] == ["0.1"], "which runs, and may finish"
+    assert world.offer(SignalReceived(4.0, Signal(SignalType.RESUME)))
+    assert [step.path for step in world.steps()] == ["0.0", "0.1"]

@@ -41,6 +41,7 @@ from flyball.orchestrate.contracts import ExecutionHints, Mode, OutputContract
 from flyball.orchestrate.lifecycle.failures import FAILURES
 from flyball.orchestrate.patterns import Redundancy, UnanimityVoting
 from flyball.orchestrate.plan import ExecutionPlan, PlanStep
+from flyball.orchestrate.plan.handlers import validate_handler
 from flyball.orchestrate.plan.planner import StaticPlanner
 from flyball.validate.semantic import SemanticCheck, Verdict
 from tests.orchestrate.models import Hanging, Place
@@ -131,8 +132,11 @@ async def constrained(*answers: str, **contract: Any) -> SystemResponse:
 
 
 async def grammar_rejected() -> SystemResponse:
+    """A model that was held to nothing, and a step that looks whether it kept to a grammar all the same."""
     grammar = GrammarDefinition("yes", 'root ::= "yes"')
-    return await as_response(lambda: grammar.require("no"))
+    steps = ExecutionPlan((PlanStep("ask", "infer", "Yes?"), PlanStep("check", "validate")))
+    handlers = {"validate": validate_handler(grammar.require)}
+    return await served(asking(Mode.PLAN), "no", planner=StaticPlanner({}, default=steps), handlers=handlers)
 
 
 async def grammar_missing() -> SystemResponse:
@@ -352,7 +356,7 @@ RECOVERED: dict[tuple[Mode, FailureCategory], Callable[[], Awaitable[SystemRespo
     (Mode.STRUCTURED, _F.VALIDATION): lambda: served(asking(Mode.STRUCTURED), X, Y, agent=dict(PICKY)),
     (Mode.PLAN, _F.CONSTRAINT): lambda: recovering_plan(_constraint()),
     (Mode.PLAN, _F.VALIDATION): lambda: recovering_plan(_validation()),
-    (Mode.PLAN, _F.TOOL): lambda: recovering_plan(ToolExecutionFailed("not now")),
+    (Mode.PLAN, _F.TOOL): lambda: recovering_plan(ToolExecutionFailed("not now", retryable=True)),
     (Mode.REDUNDANT, _F.INFERENCE): lambda: served(asking(Mode.REDUNDANT), agent=once(EngineError("no"), X)),
     (Mode.REDUNDANT, _F.CONSTRAINT): lambda: served(asking(Mode.REDUNDANT), '{"a":"X"', X, X),
 }

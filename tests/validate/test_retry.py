@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flyball import RetryPolicy
+from flyball.core.backoff import LONGEST
 from flyball.core.errors import CancelledSignal, ContextExceeded, EngineError, UserError
 from flyball.testing import FakeClock
-from flyball.validate.retry import LONGEST, retried
+from flyball.validate.retry import retried
 
 
 class Failing:

@@ -93,7 +93,10 @@ Effect: TypeAlias = Admit | Prepare | Infer | Review | Judge | Execute | Settle 
 
 
 class RunStep(_Effect, frozen=True, tag="run_step"):
-    """Run a step of a flow with its input. `history` is the loop whose conversation it may go on with."""
+    """Run a step of a flow with its input. `history` is the loop whose conversation it may go on with.
+
+    It begins no sooner than at `after`: a step that is tried again may have to wait.
+    """
 
     path: str
     input: Any = None
@@ -101,6 +104,7 @@ class RunStep(_Effect, frozen=True, tag="run_step"):
     loop_id: str = ""
     """The loop that it is to be run as, where it is one."""
     history: str = ""
+    after: float = 0.0
 
 
 class SignalChild(_Effect, frozen=True, tag="signal_child"):

@@ -321,7 +321,8 @@ class StepEnded(_Event, frozen=True, tag="step_ended"):
     """A step of a flow has ended: with its output, or with an error.
 
     `path` says where in the flow it stands, `attempt` counts how often it was tried. `loop_id` is the
-    loop that it was run as, if it was one, and `usage` what was used by that and by what it began.
+    loop that it was run as, if it was one, and `usage` what was used by that and by what it began. `again` is
+    what was said of a failure that is judged: whether it is worth another try.
     """
 
     path: str
@@ -331,6 +332,7 @@ class StepEnded(_Event, frozen=True, tag="step_ended"):
     loop_id: str = ""
     usage: RunUsage | None = None
     duration: float = 0.0
+    again: bool = False
 
 
 Event: TypeAlias = (

@@ -7,6 +7,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from flyball.core.backoff import Backoff
+
 PIPELINE, PARALLEL, CONDITIONAL, REDUNDANT, PLANNED = (
     "pipeline",
     "parallel",
@@ -32,11 +34,13 @@ class FlowNode(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     - A planned has one step at first, whose output is a node: that is then the second one, is given what the
       planned itself was given, and what it gives is what the planned gives.
 
-    `concurrency` is how many steps of a parallel or a redundant may be open at once. A leaf that fails is
-    tried again, as often as `retries` says, if it fails in one of the categories that are `retried` (None:
-    in any). A node that has a `given` takes that, whatever the one before it
-    gave. `timeout` (seconds, for each try of a leaf) and `note` are for those who run it: nothing follows
-    from them here.
+    `concurrency` is how many steps of a parallel or a redundant may be open at once. A node that has a
+    `given` takes that, whatever the one before it gave. `timeout` (seconds, for each try of a leaf) and
+    `note` are for those who run it: nothing follows from them here.
+
+    A leaf that fails is tried again, as often as `retries` says, each time after its `backoff`: after which
+    failures, `retried` says. None is after any; else the failure must be retryable, and in one of these
+    categories, if there are some. What is `judged` is tried again where the code behind it says so.
     """
 
     kind: str
@@ -49,6 +53,8 @@ class FlowNode(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     given: Any = None
     timeout: float | None = None
     note: dict[str, Any] | None = None
+    backoff: Backoff | None = None
+    judged: bool = False
 
 
 def node_at(flow: FlowNode, path: str) -> FlowNode:

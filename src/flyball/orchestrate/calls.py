@@ -98,15 +98,18 @@ def note_calls(state: State, calls: tuple[ToolCall, ...]) -> list[ToolResult | N
 
 
 def _unknown(state: State, call: ToolCall) -> ToolResult:
+    """The answer to a call of what is not on offer: it was never there, or cannot work in this turn."""
+    is_there = call.name in state.spec.tools
+    what = f"The tool {call.name!r} is not available now." if is_there else f"There is no tool {call.name!r}."
     names = state.offered if state.offered is not None else tuple(state.spec.tools)
     known = ", ".join((*names, *(definition.name for definition in state.spec.output.tools)))
     there_are = f"The tools are: {known}." if known else "There are no tools."
     return ToolResult(
         call.id,
         call.name,
-        f"There is no tool {call.name!r}. {there_are}",
+        f"{what} {there_are}",
         status=_RETRY,
-        metadata={"code": "TOOL_NOT_FOUND"},
+        metadata={"code": "TOOL_UNAVAILABLE" if is_there else "TOOL_NOT_FOUND"},
     )
 
 

@@ -20,13 +20,15 @@ A node may be planned: then its structure is what its first step gave, which is 
 output. So a flow that was planned is gone on with by the plan that was made, and nobody plans again.
 
 A leaf that fails for good ends the flow, which then has the leaf's error, with the step named; unless a
-redundant node is above it. A retry of the flow runs the leaves that had not ended anew, and no others.
+redundant node is above it. A retry of the flow runs the leaves that had not ended anew, and no others; where
+nothing could be made of what redundant steps gave, those of them that had failed, too (`flow_retry`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, cast
+from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -36,6 +38,7 @@ from flyball.core.errors import (
     CancelledTimeout,
     FailureCategory,
     JournalCorrupt,
+    StepFailed,
     SystemError,  # noqa: A004 - pagantic's name for it
 )
 from flyball.core.events import (
@@ -55,6 +58,7 @@ from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.flow_loops import children_of, step_loop
 from flyball.orchestrate.flow_nodes import again, begin, gave, no_plan, outlived
+from flyball.orchestrate.flow_retry import reask
 from flyball.orchestrate.flow_state import FlowState, Ready
 
 # Folding
@@ -135,6 +139,7 @@ def owed(state: FlowState) -> list[FlowEffect]:
             leaf.attempt,
             step_loop(state.loop_id, leaf.path, leaf.attempt),
             leaf.history,
+            leaf.after,
         )
         for leaf in state.ready.values()
         if not state.paused or leaf.path in state.finishing
@@ -187,17 +192,33 @@ def _step_ended(state: FlowState, event: StepEnded) -> None:
         gave(state, event.path, event.output, event.loop_id or leaf.history)
     elif error.code == CancelledTimeout.code and state.deadline is not None and event.at >= state.deadline:
         _time_passed(state, TimePassed(event.at))  # what ended the step was the flow's own deadline
-    elif _may_be_tried(node_at(state.flow, event.path), leaf, error):
-        again(state, leaf, leaf.tries + 1)
+    elif _may_be_tried(node := node_at(state.flow, event.path), leaf, error, event.again):
+        if error.code == CancelledTimeout.code:  # what it had begun may still be at it
+            state.dropped = (*state.dropped, step_loop(state.loop_id, leaf.path, leaf.attempt))
+        again(state, leaf, leaf.tries + 1, _time_of_retry(state, node, leaf, event.at))
     elif not outlived(state, event.path, error):
         state.error, state.outcome, state.at = _named(state, event, error), Outcome.FAILED, "end"
 
 
-def _may_be_tried(node: FlowNode, leaf: Ready, error: SystemError) -> bool:
+def _may_be_tried(node: FlowNode, leaf: Ready, error: SystemError, judged: bool) -> bool:
     """Whether a leaf that has failed is tried again. What is set up wrongly, or cancelled, is not."""
-    if leaf.tries >= node.retries or (node.retried is not None and error.category not in node.retried):
+    if leaf.tries >= node.retries or (error.code != CancelledTimeout.code and error.category in _FINAL):
         return False
-    return error.code == CancelledTimeout.code or error.category not in _FINAL
+    if node.judged:
+        return judged
+    if node.retried is None:
+        return True
+    if not node.retried:
+        return error.retryable or error.code == StepFailed.code  # what no error of ours is says nothing of it
+    return error.retryable and error.category in node.retried
+
+
+def _time_of_retry(state: FlowState, node: FlowNode, leaf: Ready, now: float) -> float:
+    """When a leaf is tried again. Chance is by the name of what is to be done: the same for who folds it."""
+    if node.backoff is None:
+        return 0.0
+    chance = crc32(step_effect(state, leaf.path, leaf.attempt).encode()) / 2**32
+    return now + node.backoff.wait(leaf.tries + 1, chance)
 
 
 def _named(state: FlowState, event: StepEnded, error: SystemError) -> SystemError:
@@ -224,7 +245,8 @@ def _signal_received(state: FlowState, event: SignalReceived) -> None:
         return
     state.paused = signal.type is SignalType.PAUSE
     state.pauses += state.paused
-    state.finishing = tuple(state.ready) if state.paused else ()
+    runs = [path for path, leaf in state.ready.items() if leaf.after <= event.at]
+    state.finishing = tuple(runs) if state.paused else ()
     name = f"{state.loop_id}/{state.attempt}/{signal.type}/{state.pauses}"
     state.passed_on = Signal(signal.type, name, "parent", signal.text)
 
@@ -264,8 +286,11 @@ def _reopened(state: FlowState, event: Reopened) -> None:
     state.paused, state.finishing = False, ()
     state.at = "run"
     state.deadline = None if state.timeout is None else event.at + state.timeout
-    for leaf in tuple(state.ready.values()):
-        again(state, leaf, 0)
+    stood = tuple(state.ready.values())
+    reask(state)
+    for leaf in stood:
+        if state.ready.get(leaf.path) is leaf:
+            again(state, leaf, 0)
     _check_depth(state)
 
 

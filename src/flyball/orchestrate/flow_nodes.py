@@ -29,7 +29,7 @@ from flyball.core.flow import (
     parent_path,
 )
 from flyball.orchestrate.flow_loops import step_loop
-from flyball.orchestrate.flow_state import FlowState, Opened, Ready
+from flyball.orchestrate.flow_state import FlowState, Left, Opened, Ready
 
 
 def begin(state: FlowState, node: FlowNode, path: str, given: Any, history: str) -> None:
@@ -37,7 +37,7 @@ def begin(state: FlowState, node: FlowNode, path: str, given: Any, history: str)
     if node.given is not None:
         given = node.given
     if node.kind not in COMPOSED:
-        state.ready[path] = Ready(path, given, history)
+        state.ready[path] = Ready(path, given, history, state.tried.get(path, 0) + 1)
         return
     count = len(node.steps)
     if not count:
@@ -49,18 +49,33 @@ def begin(state: FlowState, node: FlowNode, path: str, given: Any, history: str)
         begin(state, node.steps[0], inner_path(path, 0), given, history)
         return
     opened.outputs, opened.ended = [None] * count, [False] * count
-    _begin_more(state, path, opened)
+    begin_more(state, path, opened)
 
 
-def _begin_more(state: FlowState, path: str, opened: Opened) -> None:
-    """Begin as many steps of a parallel (or a redundant) as may be open."""
+def begin_more(state: FlowState, path: str, opened: Opened) -> None:
+    """Begin as many steps of a parallel (or a redundant) as may be open; first those to be tried again."""
     node, count = opened.node, len(opened.node.steps)
     most = node.concurrency or count
     # One that has nothing to run ends as it begins, and may be the last.
-    while opened.begun < count and opened.begun - opened.over < most and state.opened.get(path) is opened:
-        index = opened.begun
-        opened.begun += 1
-        begin(state, node.steps[index], inner_path(path, index), opened.input, opened.history)
+    while state.opened.get(path) is opened and opened.begun - opened.over - len(opened.held) < most:
+        if opened.held:
+            index, *held = opened.held
+            opened.held = tuple(held)
+            _take_up(state, inner_path(path, index))
+        elif opened.begun < count:
+            index = opened.begun
+            opened.begun += 1
+            begin(state, node.steps[index], inner_path(path, index), opened.input, opened.history)
+        else:
+            return
+
+
+def _take_up(state: FlowState, path: str) -> None:
+    """Go on with a step that had failed, from where it stood: what had ended in it is not run again."""
+    left = state.left.pop(path)
+    state.opened |= left.opened
+    for leaf in left.ready:
+        again(state, leaf, 0)
 
 
 def gave(state: FlowState, path: str, output: Any, history: str) -> None:
@@ -99,7 +114,7 @@ def gave(state: FlowState, path: str, output: Any, history: str) -> None:
         if opened.over == len(opened.ended):
             _close(state, above, opened.outputs, "")
         else:
-            _begin_more(state, above, opened)
+            begin_more(state, above, opened)
 
 
 def no_plan(state: FlowState, path: str, output: Any) -> SystemError | None:
@@ -137,41 +152,61 @@ def _has_outcome(state: FlowState, path: str, index: int, outcome: dict[str, Any
     opened = state.opened[path]
     _kept(opened, index, outcome)
     if opened.over == len(opened.ended):
-        _drop(state, inner_path(path, UNTIL))  # there is nothing left to be decided
-        _close(state, path, opened.outputs, "")
+        drop(state, inner_path(path, UNTIL))  # there is nothing left to be decided
+        _has_all(state, path, opened)
     elif opened.node.until is None:
-        _begin_more(state, path, opened)
+        begin_more(state, path, opened)
     else:
         # Nothing more is begun until it is known whether these are enough. What was asked before is void.
         asked = inner_path(path, UNTIL)
-        _drop(state, asked)
+        drop(state, asked)
         opened.asked += 1
         state.ready[asked] = Ready(asked, list(opened.outputs), "", opened.asked)
 
 
 def _judged(state: FlowState, path: str, opened: Opened, *, enough: bool) -> None:
     if not enough:
-        _begin_more(state, path, opened)
+        begin_more(state, path, opened)
         return
     for index, ended in enumerate(opened.ended):
         if not ended:
-            _drop(state, inner_path(path, index))
+            step = inner_path(path, index)
+            if index < opened.begun:
+                state.left[step] = _standing(state, step)
+            drop(state, step)
+    _has_all(state, path, opened)
+
+
+def _has_all(state: FlowState, path: str, opened: Opened) -> None:
+    """A redundant node has all outcomes that are waited for."""
+    if any(outcome is not None and "error" in outcome for outcome in opened.outputs):
+        state.wanting[path] = opened
     _close(state, path, opened.outputs, "")
 
 
-def _drop(state: FlowState, path: str) -> None:
+def is_under(name: str, path: str) -> bool:
+    """Whether a path is that of a node, or of something that the node is made of."""
+    return name == path or name.startswith(f"{path}.")
+
+
+def _standing(state: FlowState, path: str) -> Left:
+    """What a node has come to, as far as it is not over."""
+    opened = {name: one for name, one in state.opened.items() if is_under(name, path)}
+    return Left(opened, tuple([leaf for name, leaf in state.ready.items() if is_under(name, path)]))
+
+
+def drop(state: FlowState, path: str) -> None:
     """Nobody waits for a node any more, nor for anything that it is made of."""
-    under = f"{path}."
-    for name in [name for name in state.opened if name == path or name.startswith(under)]:
+    for name in [name for name in state.opened if is_under(name, path)]:
         del state.opened[name]
-    for name in [name for name in state.ready if name == path or name.startswith(under)]:
+    for name in [name for name in state.ready if is_under(name, path)]:
         leaf = state.ready.pop(name)
         state.dropped = (*state.dropped, step_loop(state.loop_id, name, leaf.attempt))
 
 
-def again(state: FlowState, leaf: Ready, tries: int) -> None:
+def again(state: FlowState, leaf: Ready, tries: int, after: float = 0.0) -> None:
     """Have a leaf tried once more; as something new, so that nothing of the former attempt answers it."""
-    state.ready[leaf.path] = renewed = replace(leaf, attempt=leaf.attempt + 1, tries=tries)
+    state.ready[leaf.path] = renewed = replace(leaf, attempt=leaf.attempt + 1, tries=tries, after=after)
     above, _, part = leaf.path.rpartition(".")
     if part == UNTIL:
         state.opened[above].asked = renewed.attempt
@@ -183,8 +218,9 @@ def outlived(state: FlowState, leaf: str, error: SystemError) -> bool:
     while path:
         above = parent_path(path)
         if state.opened[above].node.kind == REDUNDANT and not path.endswith(UNTIL):
+            state.left[path] = _standing(state, path)
             state.ready.pop(leaf)
-            _drop(state, path)
+            drop(state, path)
             _has_outcome(state, above, int(path.rpartition(".")[2]), {"error": msgspec.to_builtins(error)})
             return True
         path = above

@@ -26,6 +26,8 @@ class Ready(Struct, frozen=True):
     attempt: int = 1
     tries: int = 0
     """How often it has failed since the flow was last begun or tried again."""
+    after: float = 0.0
+    """When it may be tried again."""
 
 
 class Opened(Struct):
@@ -43,6 +45,15 @@ class Opened(Struct):
     """How many of them have ended."""
     asked: int = 0
     """How often it was asked whether it has enough."""
+    held: tuple[int, ...] = ()
+    """The steps that are to be tried again, in another attempt of the flow, and wait for their turn."""
+
+
+class Left(Struct, frozen=True):
+    """What stood under a step of a redundant node when it failed: another attempt goes on from there."""
+
+    opened: dict[str, Opened]
+    ready: tuple[Ready, ...]
 
 
 class FlowState(Struct):
@@ -76,6 +87,12 @@ class FlowState(Struct):
     """How each leaf ended last, by its path."""
     dropped: tuple[str, ...] = ()
     """The loops of leaves that nobody waits for any more."""
+    wanting: dict[str, Opened] = {}
+    """The redundant nodes that are over, and of whose steps some have failed, by their paths."""
+    left: dict[str, Left] = {}
+    """What those steps had come to, by their paths."""
+    tried: dict[str, int] = {}
+    """How often leaves were tried before what they are given was to be made anew, by their paths."""
 
     paused: bool = False
     pauses: int = 0

@@ -63,7 +63,9 @@ from flyball.orchestrate.schema_output import SchemaOutput
 from flyball.orchestrate.serving.absent import Absent
 from flyball.orchestrate.serving.flows import FlowServing, Patterns, recorded_request
 from flyball.orchestrate.serving.pieces import told_in_pieces
+from flyball.orchestrate.serving.trying import Pieces, alone, last_of, sensible_retry, tried_again
 from flyball.orchestrate.state import State
+from flyball.validate.retry import RetryPolicy
 
 
 class System:
@@ -79,6 +81,8 @@ class System:
         handlers: what does the steps of plans, besides `infer` (the agent) and `tool` (its tools).
         plan_policy: what a plan may be.
         redundancy: how often is asked in mode redundant, and how is voted.
+        retry: after which failures a request is tried again as a whole, and how long is waited: its loop is
+            opened again, and goes on from where it stood. It needs a journal.
         options: what `Agent` takes (`tools`, `instructions`, `limits`, ...): laid over a given agent.
     """
 
@@ -94,6 +98,7 @@ class System:
         handlers: Mapping[str, StepHandler] | None = None,
         plan_policy: PlanPolicy | None = None,
         redundancy: Redundancy | None = None,
+        retry: RetryPolicy | None = None,
         **options: Any,
     ) -> None:
         if not isinstance(agent, Agent):
@@ -106,6 +111,7 @@ class System:
         self._patterns = Patterns(
             planner, handlers or {}, plan_policy or PlanPolicy(), redundancy or Redundancy()
         ).check()
+        self._retry = sensible_retry(retry, self._options)
         self._engine: Engine | None = None
 
     @property
@@ -125,6 +131,10 @@ class System:
 
         The loop gets the id that is given, so that whoever asks can find it also if no response comes.
         """
+        serving = self._served(request, loop_id)
+        return await (serving if self._retry is None else last_of(self._tried(request, alone(serving))))
+
+    async def _served(self, request: SystemRequest, loop_id: str) -> SystemResponse:
         loop_id = loop_id or new_id()
         try:
             request = identified(request)
@@ -140,14 +150,28 @@ class System:
         except Exception as error:
             return refusal_of(request, error, loop_id)
 
-    async def stream(
-        self, request: SystemRequest, *, loop_id: str = ""
-    ) -> AsyncGenerator[StreamEvent | SystemResponse]:
+    def stream(self, request: SystemRequest, *, loop_id: str = "") -> Pieces:
         """Serve a request while the model's answers are streamed: their pieces, and last the response.
 
         It goes as far as it is read, unless another driver drives; closing it early leaves the loop as it is
         recorded. A `Restart` takes back the pieces of an answer that had to be begun again.
         """
+        pieces = self._pieces(request, loop_id)
+        return pieces if self._retry is None else self._tried(request, pieces)
+
+    def _tried(self, request: SystemRequest, first: Pieces) -> Pieces:
+        """A request that is tried again by the system's policy."""
+
+        async def again(loop_id: str) -> Pieces:
+            async for piece in self.resume_stream(loop_id, retry=True):
+                if isinstance(piece, SystemResponse) and not piece.ok and _is_strict(request):
+                    piece = replace(piece, content="", structured_output=None)  # noqa: PLW2901
+                yield piece
+
+        assert self._retry is not None, "there is a policy"
+        return tried_again(first, again, self._retry, self._options.get("clock", SYSTEM_CLOCK))
+
+    async def _pieces(self, request: SystemRequest, loop_id: str) -> Pieces:
         loop_id = loop_id or new_id()
         try:
             request = identified(request)
@@ -201,15 +225,9 @@ class System:
         its own. The model, the tools and the type of the output are those of the agent behind the door; an
         agent that gives text is held to the schema that was recorded.
         """
-        pieces = self.resume_stream(loop_id, retry=retry)
-        response: Any = None
-        async for piece in pieces:
-            response = piece
-        return response
+        return await last_of(self.resume_stream(loop_id, retry=retry))
 
-    async def resume_stream(
-        self, loop_id: str, *, retry: bool = False
-    ) -> AsyncGenerator[StreamEvent | SystemResponse]:
+    async def resume_stream(self, loop_id: str, *, retry: bool = False) -> Pieces:
         """`resume`, while the model's answers are streamed: their pieces, and last the response."""
 
         async def begin() -> _Begun:

@@ -10,13 +10,12 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from flyball.core.backoff import Backoff
 from flyball.core.clock import Clock
 from flyball.core.errors import FlyballError, UserError
 from flyball.inference.monotonic import MONOTONIC
 
 T = TypeVar("T")
-LONGEST = 86_400.0
-"""What no wait is longer than, whatever a policy comes to: a day."""
 
 
 class RetryPolicy(Struct, frozen=True):
@@ -66,11 +65,12 @@ class RetryPolicy(Struct, frozen=True):
 
     def wait(self, retry: int, chance: float = 0.0) -> float:
         """The seconds before the nth retry, counted from 1; `chance`, from 0 to 1, decides the jitter."""
-        try:
-            seconds = self.backoff * self.factor ** (retry - 1) * (1 + self.jitter * chance)
-        except OverflowError:
-            seconds = inf
-        return min(seconds, LONGEST if self.max_backoff is None else self.max_backoff)
+        return self.waits.wait(retry, chance)
+
+    @property
+    def waits(self) -> Backoff:
+        """How long is waited, as data."""
+        return Backoff(self.backoff, self.factor, self.max_backoff, self.jitter)
 
     async def run(
         self,
@@ -100,7 +100,7 @@ class RetryPolicy(Struct, frozen=True):
                 if not self.worth_another_try(error, retries):
                     raise
             retries += 1
-            await _waited(self.wait(retries, chance() if self.jitter else 0.0), clock or MONOTONIC)
+            await waited(self.wait(retries, chance() if self.jitter else 0.0), clock or MONOTONIC)
 
 
 ONCE = RetryPolicy()
@@ -118,7 +118,8 @@ async def retried(
     return await (policy or ONCE).run(function, clock=clock)
 
 
-async def _waited(seconds: float, clock: Clock) -> None:
+async def waited(seconds: float, clock: Clock) -> None:
+    """Wait for so long, by a clock; cancelling ends it at once."""
     if seconds <= 0:
         return
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()

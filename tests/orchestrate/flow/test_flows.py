@@ -57,7 +57,7 @@ from flyball.core.errors import (
 from flyball.core.events import ChildStarted, FlowStarted, Stage, Started, StepEnded
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
-from flyball.inference.scripted import ScriptedEngine
+from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.orchestrate.flow.functions import function_of
 from flyball.orchestrate.flow.parts import StepOutcome
 from flyball.orchestrate.flow.steps import Step
@@ -67,6 +67,7 @@ from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.recorded import load, load_any
 from flyball.testing import FakeClock
 from flyball.tool.errors import CallDeferred
+from flyball.validate.retry import RetryPolicy
 from tests.orchestrate.dying import Dying
 from tests.orchestrate.models import Hanging, NeverAsked, Place, Script
 from tests.orchestrate.where import Where
@@ -243,6 +244,33 @@ async def test_retries_are_loops_of_their_own_and_a_retry_of_the_flow_runs_what_
     assert (len(seen), result.usage.requests) == (4, 1)
     with pytest.raises(SignalRefused, match="nothing fits any more"):
         await send_signal(journal, "f", "retry")
+
+
+@pytest.mark.parametrize(
+    ("policy", "tries"),
+    [
+        (RetryPolicy(2), 3),
+        (RetryPolicy(2, retry_if=lambda error: isinstance(error, EngineError)), 3),
+        (RetryPolicy(2, retry_if=lambda error: "power" not in str(error)), 1),
+    ],
+)
+async def test_a_step_is_tried_again_by_a_policy(policy: RetryPolicy, tries: int) -> None:
+    asked: list[str] = []
+
+    async def fails(request: Any) -> Any:
+        asked.append(request.run_id)
+        raise EngineError("no power")
+
+    def raises(value: str) -> str:
+        asked.append(value)
+        raise EngineError("no power")
+
+    agent = Agent(FunctionEngine(fails))
+    for step in (AgentStep(agent, retries=policy), TransformStep(raises, retries=policy)):
+        asked.clear()
+        with pytest.raises(EngineError):
+            await step.run("go")
+        assert len(asked) == tries
 
 
 async def test_the_others_of_a_parallel_end_with_the_one_that_fails() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from flyball.inference.answers import tool_call as call
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.inference.stream import StreamHandler
+from flyball.observe.event_log import InMemoryEventLog
 from flyball.orchestrate.patterns import (
     MajorityVoting,
     RedundantConfig,
@@ -168,6 +170,33 @@ async def test_callbacks_hear_all_phases() -> None:
     assert "".join(heard[1:]) == f"It is tea.{X}"
 
 
+GRAMMAR = 'root ::= "{\\"a\\":\\"" ("x" | "y") "\\"}"'
+
+
+async def test_a_grammar_holds_the_phase_that_answers() -> None:
+    engine = Noting("gathered", X)
+    config = SpecializedConfig(engine=engine, schema=SCHEMA, tools=[look], grammar=GRAMMAR, max_tokens=99)
+    assert (await SpecializedLoop(config).call("Which?")).output == {"a": "x"}
+    assert [request.grammar for request in engine.requests] == [None, GRAMMAR]
+    assert [request.settings.max_tokens for request in engine.requests] == [99, 99]
+    votes = Noting(X, X, X)
+    await RedundantLoop(RedundantConfig(engine=votes, schema=SCHEMA, grammar=GRAMMAR)).call("Which?")
+    assert [request.grammar for request in votes.requests] == [GRAMMAR] * 3
+
+
+async def test_an_observer_is_told_of_one_answer_and_of_a_vote() -> None:
+    log = InMemoryEventLog()
+    await SpecializedLoop(SpecializedConfig(engine=Noting(X), schema=SCHEMA, observer=log)).call("Which?")
+    asked = [event for event in log.events() if event.action == "infer"]
+    assert len(asked) == 1
+    log = InMemoryEventLog()
+    config = RedundantConfig(engine=Noting(X, X, X), schema=SCHEMA, system_prompt="Be brief.", observer=log)
+    await RedundantLoop(config).call("Which?", loop_id="v")
+    asked = [event for event in log.events() if event.action == "infer"]
+    assert len(asked) == 3
+    assert {event.correlation.loop_id for event in log.events()} >= {"v", "v-s0_0_0", "v-s0_1_0", "v-s0_2_0"}
+
+
 def test_what_has_to_be_there() -> None:
     with pytest.raises(NoEngine, match="engine is needed"):
         SpecializedLoop(SpecializedConfig(schema=SCHEMA))
@@ -187,6 +216,25 @@ async def test_the_majority_wins_with_its_share() -> None:
     assert (result.content, result.output, result.confidence) == (X, {"a": "x"}, pytest.approx(2 / 3))
     assert result.candidates == (X, Y, X)
     assert result.usage.requests == 3
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 3])
+async def test_replicas_are_asked_one_after_the_other_unless_more_are_wanted(concurrency: int) -> None:
+    open_now, most = 0, 0
+
+    async def answer(request: Request) -> Any:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        open_now -= 1
+        return X
+
+    engine = FunctionEngine(answer, info=ModelInfo("votes", provider="test"))
+    wanted: dict[str, Any] = {} if concurrency == 1 else {"concurrency": concurrency}
+    await RedundantLoop(RedundantConfig(engine=engine, schema=SCHEMA, **wanted)).call("Which?")
+    assert most == concurrency
 
 
 async def test_answers_that_mean_the_same_are_the_same() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from flyball import MemoryJournal, Outcome, send_signal
+from flyball import MemoryJournal, Outcome, RetryPolicy, send_signal
 from flyball.core.errors import (
     CancelledSignal,
     CancelledTimeout,
+    ContextExceeded,
     EngineError,
     JournalFailure,
     LoopMismatch,
@@ -19,6 +20,7 @@ from flyball.core.errors import (
     RuleFailed,
     StepFailed,
     StepMismatch,
+    ToolExecutionFailed,
     UserError,
 )
 from flyball.core.events import StepEnded
@@ -37,6 +39,8 @@ from flyball.orchestrate.plan import (
 )
 from flyball.orchestrate.plan.handlers import infer_handler
 from flyball.orchestrate.projections import normal_form
+from flyball.orchestrate.recorded import load_any
+from flyball.testing import FakeClock
 from tests.orchestrate.dying import Dying
 from tests.orchestrate.models import Script
 from tests.orchestrate.where import Where
@@ -119,6 +123,8 @@ async def test_branches_and_parallel_steps() -> None:
         (PlanPolicy(), plan(), "empty"),
         (PlanPolicy(), plan(PlanParallel(())), "parallel"),
         (PlanPolicy(), plan(PlanStep("a", "shout", retries=-1)), "step"),
+        (PlanPolicy(), plan(PlanStep("a", "shout", retries=RetryPolicy(11))), "max_retries"),
+        (PlanPolicy(), plan(PlanStep("a", "shout", retries=RetryPolicy(1, retry_if=bool))), "retries"),
         (PlanPolicy(), plan(PlanStep("a", "shout", timeout=0.0)), "step"),
         (PlanPolicy(), plan(PlanParallel((PlanStep("a", "shout"),), concurrency=0)), "parallel"),
         (PlanPolicy(), plan(PlanStep("a", "shout", object())), "input"),
@@ -162,6 +168,10 @@ async def test_something_that_is_no_plan() -> None:
     ("error", "own", "tries"),
     [
         (RuleFailed("no"), None, 2),
+        (RuleFailed("no", retryable=False), None, 1),
+        (ToolExecutionFailed("no", retryable=True), None, 2),
+        (ToolExecutionFailed("no"), None, 1),
+        (ToolExecutionFailed("no"), 2, 3),
         (EngineError("no"), None, 1),
         (EngineError("no"), 2, 3),
         (UserError("no"), 2, 1),
@@ -181,6 +191,92 @@ async def test_how_often_a_step_is_tried(error: Exception, own: int | None, trie
     assert len(tried) == tries
 
 
+def some(error: Exception) -> bool:
+    return isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("error", "own", "custom", "tries"),
+    [
+        (EngineError("no"), None, RetryPolicy(2), 3),
+        (EngineError("no"), RetryPolicy(1), RetryPolicy(2), 2),
+        (EngineError("no"), RetryPolicy(1, backoff=0.001), 5, 2),
+        (ContextExceeded("no"), RetryPolicy(2), 5, 1),
+        (ValueError("no"), RetryPolicy(2), 5, 3),
+        (ValueError("no"), None, RetryPolicy(2, retry_if=some), 3),
+        (EngineError("no"), None, RetryPolicy(2, retry_if=some), 1),
+        (EngineError("no"), 1, RetryPolicy(2, retry_if=some), 2),
+    ],
+)
+async def test_how_often_a_step_is_tried_by_a_policy(
+    error: Exception, own: Any, custom: Any, tries: int
+) -> None:
+    tried: list[str] = []
+
+    def fails(step: PlanStep) -> None:
+        tried.append(step.name)
+        raise error
+
+    journal = MemoryJournal()
+    executor = PlanExecutor({"fails": fails}, retries=custom)
+    with pytest.raises((type(error), StepFailed), match="no"):
+        await executor.execute(plan(PlanStep("a", "fails", retries=own)), journal=journal, loop_id="p")
+    assert len(tried) == tries
+    again = PlanExecutor({"fails": fails}, retries=custom)
+    with pytest.raises((type(error), StepFailed), match="no"):
+        await again.resume("p", journal=journal)
+    assert len(tried) == tries, "what is over is told again, and nobody is asked"
+
+
+async def test_time_passes_before_a_step_is_tried_again_also_in_another_process() -> None:
+    clock, times = FakeClock(), list[float]()
+
+    def fails(step: PlanStep) -> None:
+        times.append(clock.now() - begun)
+        raise EngineError("no power")
+
+    begun, journal = clock.now(), MemoryJournal()
+    wanted = plan(PlanStep("a", "fails", 1, retries=RetryPolicy(2, backoff=4.0, factor=2.0)))
+
+    async def until(count: int, running: asyncio.Future[Any]) -> None:
+        while len(times) < count and not running.done():
+            for _ in range(50):
+                await asyncio.sleep(0)
+            if len(times) < count and not running.done():
+                await clock.advance(1.0)
+
+    executor = PlanExecutor({"fails": fails})
+    options: Any = {"journal": journal, "loop_id": "p", "clock": clock}
+    first = asyncio.ensure_future(executor.execute(wanted, **options))
+    await until(2, first)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert times == [0.0, 4.0]
+    await clock.advance(3.0)
+    second = asyncio.ensure_future(executor.execute(wanted, **options))
+    await until(3, second)
+    with pytest.raises(EngineError):
+        await second
+    assert times == [0.0, 4.0, 12.0], "what was waited before the crash counts"
+
+
+async def test_a_retry_if_that_fails_itself_has_it_be_the_end_and_is_told() -> None:
+    def odd(error: Exception) -> bool:
+        raise KeyError("odd")
+
+    def fails(step: PlanStep) -> None:
+        raise EngineError("no power")
+
+    with pytest.raises(EngineError) as caught:
+        await PlanExecutor({"fails": fails}, retries=RetryPolicy(2, retry_if=odd)).execute(
+            plan(PlanStep("a", "fails", 1))
+        )
+    assert "odd" in caught.value.details["retry_if"]
+
+
 async def test_a_step_that_takes_too_long_fails_and_may_be_tried_again() -> None:
     slow = [True, False]
 
@@ -195,6 +291,21 @@ async def test_a_step_that_takes_too_long_fails_and_may_be_tried_again() -> None
     with pytest.raises(CancelledTimeout, match="longer than its time-out") as caught:
         await executor.execute(plan(PlanStep("a", "sleeps")))
     assert caught.value.partial.outcome is Outcome.FAILED, "the step was stopped, the plan has failed"
+
+
+async def test_who_took_too_long_is_not_left_at_it_when_the_step_is_tried_again(journal: Journal) -> None:
+    slow = [True, False]
+
+    async def answer(request: Any) -> Any:
+        if slow.pop(0):
+            await asyncio.Event().wait()
+        return "at last"
+
+    executor = PlanExecutor({INFER: infer_handler(FunctionEngine(answer))})
+    wanted = plan(PlanStep("a", INFER, "?", retries=1, timeout=0.05))
+    assert (await executor.execute(wanted, journal=journal, loop_id="slow-plan")).output.content == "at last"
+    outcomes = [(await load_any(journal, f"slow-plan-s0{one}"))[1].outcome for one in ("-h1", "-t2-h1")]
+    assert outcomes == [Outcome.CANCELLED, Outcome.SUCCESS]
 
 
 async def test_a_plan_is_cancelled_between_its_steps(journal: Journal) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from flyball import Agent, Message, Text, tool, user
 from flyball.context.chunk import Chunk
@@ -46,6 +47,7 @@ from flyball.orchestrate.plan.handlers import (
     tool_handler,
     validate_handler,
 )
+from flyball.orchestrate.plan.handlers.tooling import call_of
 from flyball.orchestrate.plan.ir import (
     ContextIR,
     RerankInput,
@@ -301,6 +303,41 @@ async def test_a_tool_is_run() -> None:
 async def test_how_a_tool_fails(given: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         await one(TOOL, tools(), given)
+
+
+@pytest.mark.parametrize(("safety", "runs"), [(Safety.AT_LEAST_ONCE, 1), (Safety.IDEMPOTENT, 4)])
+async def test_only_an_idempotent_tool_is_run_again_by_itself(safety: Safety, runs: int) -> None:
+    """The call is repeated once, and so is the step."""
+    ran: list[int] = []
+
+    @tool(safety=safety)
+    async def breaks() -> str:
+        """Break."""
+        ran.append(1)
+        raise OSError("no disk")
+
+    with pytest.raises(ToolExecutionFailed) as caught:
+        await one(TOOL, tool_handler([breaks]), {"name": "breaks"})
+    assert (len(ran), caught.value.retryable) == (runs, safety is Safety.IDEMPOTENT)
+
+
+ASKED = ToolCall("c", "add", '{"a": 2, "b": 2}')
+
+
+@pytest.mark.parametrize(
+    "given", [ASKED, [ASKED], Result(assistant("", ASKED)), StepOutput("so", tool_calls=(ASKED,))], ids=repr
+)
+def test_a_call_is_read_from_what_was_recorded(given: Any) -> None:
+    assert call_of(given, "new") == call_of(to_builtins(given), "new") == ASKED
+
+
+def test_a_call_by_its_name() -> None:
+    assert call_of({"name": "add", "arguments": {"a": 1}}, "new") == ToolCall("new", "add", '{"a":1}')
+    assert call_of({"name": "add", "id": "x", "arguments": {"a": 1}}, "new") == ToolCall(
+        "new", "add", '{"a":1}'
+    )
+    assert call_of({"name": "add"}, "new") == ToolCall("new", "add", "{}")
+    assert [call_of(other, "new") for other in ("add", None, {"name": 3}, [ASKED, ASKED], {})] == [None] * 5
 
 
 # Reading what came before

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from flyball import Agent, System, SystemRequest, user
+from flyball import Agent, RetryPolicy, System, SystemRequest, user
 from flyball.core.errors import InvalidRequest, UserError
 from flyball.orchestrate.contracts import Mode
 from flyball.orchestrate.flow.doing import StepContext
@@ -19,13 +19,21 @@ from flyball.orchestrate.plan.planner import ModelPlanner, Planner, StaticPlanne
 from flyball.orchestrate.plan.written import Customs, node_of, plan_from
 from tests.orchestrate.models import Script
 
+policies = st.builds(
+    RetryPolicy,
+    st.integers(0, 3),
+    st.floats(0, 9),
+    st.floats(1, 9),
+    st.none() | st.floats(0, 9),
+    st.floats(0, 1),
+)
 names = st.text("abc ", min_size=1, max_size=4)
 steps: SearchStrategy[PlanItem] = st.builds(
     PlanStep,
     names,
     names,
     st.none() | st.integers(1, 9) | st.text(max_size=3) | st.just({"a": [1, None]}),
-    retries=st.none() | st.integers(0, 3),
+    retries=st.none() | st.integers(0, 3) | policies,
     timeout=st.none() | st.floats(0.1, 9),
 )
 
@@ -61,7 +69,8 @@ def _without(node: Any) -> Any:
     """A node as one that says all by itself: what it is tried again after is not part of a plan."""
     from msgspec.structs import replace
 
-    return replace(node, retried=None, steps=tuple([_without(step) for step in node.steps]))
+    retried = () if node.retried == () else None  # which is a policy's
+    return replace(node, retried=retried, steps=tuple([_without(step) for step in node.steps]))
 
 
 MALFORMED: list[tuple[Any, str]] = [
@@ -71,6 +80,13 @@ MALFORMED: list[tuple[Any, str]] = [
     ({"steps": [{"name": "a", "parallel": "x"}]}, "plan.steps[0].parallel"),
     ({"steps": [{"test": 3, "then": []}]}, "plan.steps[0].test"),
     ({"steps": {}}, "plan.steps"),
+    ({"steps": [{"name": "a", "type": "infer", "retries": "x"}]}, "plan.steps[0].retries"),
+    ({"steps": [{"name": "a", "type": "infer", "retries": {"max_retries": -1}}]}, "plan.steps[0].retries"),
+    ({"steps": [{"name": "a", "type": "infer", "retries": {"wait": 1}}]}, "plan.steps[0].retries.wait"),
+    (
+        {"steps": [{"name": "a", "type": "infer", "retries": {"backoff": "x"}}]},
+        "plan.steps[0].retries.backoff",
+    ),
     ({"steps": [], "more": 1}, "plan.more"),
     ([], "plan"),
 ]

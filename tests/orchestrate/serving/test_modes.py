@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from flyball import Agent, MemoryJournal, System, SystemRequest, SystemResponse, TransformStep, tool, user
-from flyball.core.errors import EngineError, JournalFailure
+from flyball.core.errors import EngineError, JournalFailure, NoConsensus
 from flyball.core.events import StepEnded
+from flyball.core.messages import Image, Message, Text, ToolCall, assistant, system, tool_result
 from flyball.inference.answers import tool_call as call
-from flyball.inference.request import ModelInfo
+from flyball.inference.request import ModelInfo, Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.inference.stream import TextDelta
 from flyball.orchestrate.contracts import ExecutionHints, Mode, OutputContract
@@ -25,7 +27,7 @@ from flyball.orchestrate.lifecycle import (
 )
 from flyball.orchestrate.patterns import Redundancy, UnanimityVoting
 from flyball.orchestrate.plan import ExecutionPlan, PlanPolicy, PlanStep
-from flyball.orchestrate.plan.planner import StaticPlanner
+from flyball.orchestrate.plan.planner import ModelPlanner, StaticPlanner
 from tests.orchestrate.dying import Dying
 from tests.orchestrate.models import Hanging, Place, Script
 
@@ -121,6 +123,57 @@ async def test_a_first_step_without_an_input_takes_the_users_question() -> None:
     brought = asking(Mode.PLAN, plan={"steps": [{"name": "a", "type": "infer"}]})
     assert (await System(Agent(engine)).handle(brought)).ok
     assert engine.last.messages[-1].text == "Which?"
+
+
+def heard_by(engine: Script) -> list[list[tuple[str, str]]]:
+    return [[(str(one.role), one.text) for one in request.messages] for request in engine.requests]
+
+
+TALK = (system("Be."), user("Hi"), assistant("Hello"), user("Which, "), user("then?"))
+
+
+async def test_the_conversation_is_there_for_who_plans_and_for_each_step_that_asks() -> None:
+    planning = Script('{"rationale":"so","steps":[{"name":"a","type":"infer","input":null}]}')
+    engine = Script("said")
+    planner = ModelPlanner(planning, {"infer": "asks"})
+    request = SystemRequest(messages=TALK, mode=Mode.PLAN)
+    assert (await System(Agent(engine), planner=planner).handle(request)).ok
+    before = [("user", "Hi"), ("assistant", "Hello"), ("user", "Which, then?")]
+    assert heard_by(engine) == [[("system", "Be."), *before]]
+    assert heard_by(planning)[0][1:] == before
+
+    engine = Script("said")
+    brought = SystemRequest(messages=TALK, mode=Mode.PLAN, plan=PLAN)
+    assert (await System(Agent(engine)).handle(brought)).ok
+    assert [one[1:] for one in heard_by(engine)] == [
+        [*before[:2], ("user", "One?")],
+        [*before[:2], ("user", "said")],
+    ]
+
+
+async def test_a_step_that_is_asked_the_users_question_gets_all_of_it() -> None:
+    engine, picture = Script("said"), Image("https://example.org/a.png")
+    one = {"steps": [{"name": "a", "type": "infer"}]}
+    request = SystemRequest(messages=(user((Text("What is this?"), picture)),), mode=Mode.PLAN, plan=one)
+    assert (await System(Agent(engine)).handle(request)).ok
+    assert engine.last.messages[-1].parts == request.messages[0].parts
+    called = (user("Which?"), assistant("", ToolCall("c", "look")), tool_result("c", "look", "x"))
+    engine = Script("said")
+    assert (await System(Agent(engine)).handle(SystemRequest(messages=called, mode=Mode.PLAN, plan=one))).ok
+    assert [str(message.role) for message in engine.last.messages] == ["user", "assistant", "tool"]
+    assert (await System(Agent(engine)).handle(SystemRequest(messages=called, mode=Mode.PLAN, plan=PLAN))).ok
+    assert [str(message.role) for message in engine.last.messages] == ["user", "assistant", "tool", "user"]
+
+
+async def test_a_step_that_is_given_a_conversation_has_its_own() -> None:
+    def talks(step: PlanStep) -> list[Message]:
+        return [user("Mine?")]
+
+    engine = Script("said")
+    steps = plan_of(PlanStep("t", "talks", 1), PlanStep("a", "infer"))
+    door = System(Agent(engine), planner=steps, handlers={"talks": talks})
+    assert (await door.handle(SystemRequest(messages=TALK, mode=Mode.PLAN))).ok
+    assert heard_by(engine) == [[("system", "Be."), ("user", "Mine?")]]
 
 
 async def test_the_tools_of_the_agent_are_steps() -> None:
@@ -297,6 +350,58 @@ async def test_a_failed_plan_is_tried_again() -> None:
     assert len(first) == 1, "what had ended was not run again"
 
 
+@pytest.mark.parametrize("stop_early", [False, True])
+async def test_a_vote_without_a_candidate_is_tried_again(stop_early: bool) -> None:
+    journal, power, asked = MemoryJournal(), [False], list[str]()
+
+    async def answer(request: Any) -> Any:
+        asked.append(request.run_id)
+        if not power[0]:
+            raise EngineError("no power")
+        return X
+
+    agent = Agent(FunctionEngine(answer, info=ModelInfo("votes", provider="test")))
+    system = System(agent, journal=journal, redundancy=Redundancy(stop_early=stop_early))
+    failed = await system.handle(asking(Mode.REDUNDANT, output=HELD), loop_id="v")
+    assert code(failed) == "INFERENCE_ENGINE_ERROR"
+    assert code(await system.resume("v", retry=True)) == "INFERENCE_ENGINE_ERROR"
+    power[0] = True
+    again = await system.resume("v", retry=True)
+    replicas = 2 if stop_early else 3
+    assert (again.content, again.confidence) == (X, replicas / 3)
+    assert len(set(asked)) == 6 + replicas, "each attempt is a loop of its own"
+    assert (await system.replay("v")).content == X
+    assert execution_state(await journal.read("v")).attempt == 3
+
+
+async def test_a_retry_of_a_vote_asks_only_replicas_that_gave_no_answer() -> None:
+    journal, power, asked = MemoryJournal(), [False], list[str]()
+
+    async def answer(request: Any) -> Any:
+        asked.append(request.run_id)
+        if "s0_1" in request.run_id and not power[0]:
+            raise EngineError("no power")
+        return X
+
+    agent = Agent(FunctionEngine(answer, info=ModelInfo("votes", provider="test")))
+    system = System(agent, journal=journal, redundancy=Redundancy(voting=AllOfThree()))
+    failed = await system.handle(asking(Mode.REDUNDANT, output=HELD), loop_id="v")
+    assert code(failed) == "ORCHESTRATION_NO_CONSENSUS"
+    asked.clear()
+    power[0] = True
+    assert (await system.resume("v", retry=True)).confidence == 1.0
+    assert asked == ["v-s0_1_0-t2"]
+
+
+class AllOfThree:
+    """A voting that wants to hear everybody."""
+
+    def vote(self, candidates: Sequence[str]) -> tuple[str, float]:
+        if len(candidates) < 3:
+            raise NoConsensus("somebody is missing")
+        return candidates[0], 1.0
+
+
 async def test_a_flow_that_no_request_began() -> None:
     journal = MemoryJournal()
     await TransformStep(str).run(3, journal=journal, loop_id="f")
@@ -383,3 +488,29 @@ async def test_what_is_not_over_needs_the_steps_that_it_was_begun_with() -> None
     assert response.error is not None
     assert "was begun with other steps" in response.error.message
     assert (await System(Agent(Script(X)), journal=journal).resume("v")).ok
+
+
+@pytest.mark.parametrize("mode", [Mode.STRUCTURED, Mode.PLAN, Mode.REDUNDANT])
+async def test_the_tools_that_were_selected_are_told(mode: Mode) -> None:
+    @tool
+    async def listen() -> str:
+        """Listen."""
+        return "heard"
+
+    async def answer(request: Request) -> Any:
+        return X if request.output is not None else "It is tea."
+
+    agent = Agent(FunctionEngine(answer, info=ModelInfo("two", provider="test")), tools=[look, listen])
+    plan: Any = {"plan": PLAN} if mode is Mode.PLAN else {}
+    journal = Dying(5)
+    request = asking(mode, output=HELD, tools=("look",), **plan)
+    response = await System(agent, journal=journal).handle(request, loop_id="f")
+    assert code(response) == JournalFailure.code
+    context = execution_context(await journal.read("f"))
+    assert (context.mode, context.selected_tools) == (mode, ("look",))
+
+    journal = Dying(1)
+    system = System(agent.clone(tools=[look]), journal=journal)
+    assert code(await system.handle(asking(mode, output=HELD, **plan), loop_id="f")) == JournalFailure.code
+    journal.left = -1
+    assert (await System(agent, journal=journal).resume("f")).ok, "no loop had begun with fewer of them"

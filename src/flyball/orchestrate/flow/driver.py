@@ -60,6 +60,7 @@ from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.recorded import load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.tool.result import describe
+from flyball.validate.retry import waited
 
 _NOT_THE_STEPS = (JournalFailure, WorkPutAside)
 """What keeps a step from ending and is no failure of its own: the flow can be gone on with."""
@@ -254,9 +255,11 @@ class FlowDrive(Ledger[FlowState]):
             await self._pass_on(effect)
             return None
         assert isinstance(effect, RunStep)
+        if effect.after:
+            await waited(effect.after - self.clock.now(), self.clock)
         began, part = self.clock.now(), part_at(self._root, effect.path)
         output: Any = None
-        loop_id, error = "", None
+        loop_id, error, again = "", None, False
         try:
             given = read_input(self._root, effect.path, effect.input, self.state, self._input)
             done = await part.perform(self._doing(effect), given)
@@ -264,12 +267,14 @@ class FlowDrive(Ledger[FlowState]):
         except (Deferred, *_NOT_THE_STEPS):
             raise
         except FlyballError as failure:
+            again = _judged(part, failure, failure)
             error = failure.record()
         except (Exception, asyncio.CancelledError) as failure:
             if isinstance(failure, asyncio.CancelledError) and is_cancelled():
                 raise  # the step is stopped; else something that it looked at was cancelled
             raised = StepFailed(describe(failure), step=part.name, path=effect.path)
             raised.__cause__ = failure
+            again = isinstance(failure, Exception) and _judged(part, failure, raised)
             error = raised.record()
         if self._place.runtime is not None:
             await self.catch_up()  # the loops under it are recorded by others
@@ -282,7 +287,7 @@ class FlowDrive(Ledger[FlowState]):
         if error is not None and error.code == CancelledTimeout.code and loop_id:
             # Whosever clock that was by: a step is over no sooner than its loop.
             at = max([now, *[event.at for event in await self.journal.read(loop_id)]])
-        return StepEnded(at, effect.path, output, error, effect.attempt, loop_id, usage, now - began)
+        return StepEnded(at, effect.path, output, error, effect.attempt, loop_id, usage, now - began, again)
 
     def _doing(self, effect: RunStep) -> Doing:
         state, place = self.state, self._place
@@ -409,6 +414,15 @@ def check_same(events: list[Event], wanted: FlowStarted) -> None:
         loop_id=wanted.loop_id,
         differs=differs,
     )
+
+
+def _judged(part: Part, failure: Exception, told: FlyballError) -> bool:
+    """Whether a failure is worth another try. If nobody can tell it is not, and `told` says why."""
+    try:
+        return part.worth_another_try(failure)
+    except Exception as error:
+        told.details["retry_if"] = describe(error)
+        return False
 
 
 async def _stopped(tasks: list[asyncio.Task[Any]]) -> None:

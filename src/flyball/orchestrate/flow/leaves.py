@@ -14,6 +14,7 @@ from flyball.orchestrate.flow.doing import Asked, Doing
 from flyball.orchestrate.flow.filters import HistoryFilter, filtered
 from flyball.orchestrate.flow.functions import Function, function_of
 from flyball.orchestrate.flow.parts import Done, Part
+from flyball.orchestrate.flow.retrying import Retries, retry_rule, worth_another_try
 from flyball.orchestrate.flow.values import Values
 from flyball.orchestrate.output_plan import plan_of, union
 from flyball.orchestrate.schema_output import SchemaOutput
@@ -25,7 +26,7 @@ class AgentLeaf(Part):
     agent: Agent[Any, Any]
     prompt: Any
     history: HistoryFilter | bool
-    retries: int
+    retries: Retries
     timeout: float | None
 
     def runs(self) -> Agent[Any, Any]:
@@ -44,7 +45,11 @@ class AgentLeaf(Part):
 
     def node(self) -> FlowNode:
         """See `Part.node`."""
-        return FlowNode(self.kind, self.name, retries=self.retries)
+        return FlowNode(self.kind, self.name, **retry_rule(self.retries))
+
+    def worth_another_try(self, error: Exception) -> bool:
+        """See `Part.worth_another_try`."""
+        return worth_another_try(self.retries, error)
 
     async def perform(self, doing: Doing, value: Any) -> Done:
         """See `Part.perform`."""

@@ -94,6 +94,10 @@ class Part:
         object.__setattr__(grown, "steps", inner)  # what all that is made of others has, and is frozen
         return grown
 
+    def worth_another_try(self, error: Exception) -> bool:
+        """Whether a leaf that failed so should be tried again, where its node says that it is judged."""
+        return False
+
     async def perform(self, doing: Doing, value: Any) -> Done:
         """Run a leaf."""
         raise NotImplementedError(f"a {self.kind} is not run itself, but what it is made of")

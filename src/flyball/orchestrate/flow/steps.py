@@ -28,9 +28,10 @@ from flyball.orchestrate.flow.leaves import AgentLeaf, FunctionLeaf, Test
 from flyball.orchestrate.flow.options import FlowOptions
 from flyball.orchestrate.flow.parts import Part, StepOutcome
 from flyball.orchestrate.flow.result import FlowResult
+from flyball.orchestrate.flow.retrying import Retries, retry_rule, sensible_retries, worth_another_try
 from flyball.orchestrate.flow.running import run_flow
 from flyball.orchestrate.flow.values import Values
-from flyball.orchestrate.sensible import sensible_count, sensible_timeout
+from flyball.orchestrate.sensible import sensible_timeout
 
 InT_contra = TypeVar("InT_contra", contravariant=True)
 OutT_co = TypeVar("OutT_co", covariant=True)
@@ -101,7 +102,7 @@ class AgentStep(AgentLeaf, Step[InT_contra, OutT_co]):
         prompt: what it is asked: a text, or a function of what the step is given; without it, that itself:
             text as it is, anything else as JSON.
         history: whether it goes on with the conversation of the agent before it, or a filter of that.
-        retries: how often it is run anew if it fails.
+        retries: how often it is run anew if it fails, or a RetryPolicy.
         timeout: seconds for each of these runs.
         name: what the step is called; the agent's name, without it.
     """
@@ -109,7 +110,7 @@ class AgentStep(AgentLeaf, Step[InT_contra, OutT_co]):
     agent: Agent[Any, OutT_co]
     prompt: Any
     history: HistoryFilter | bool
-    retries: int
+    retries: Retries
     timeout: float | None
     name: str
     kind: str = field(default="agent", init=False, repr=False)
@@ -121,7 +122,7 @@ class AgentStep(AgentLeaf, Step[InT_contra, OutT_co]):
         prompt: str | None = None,
         *,
         history: HistoryFilter | bool = False,
-        retries: int = 0,
+        retries: Retries = 0,
         timeout: float | None = None,
         name: str = "",
     ) -> None: ...
@@ -132,7 +133,7 @@ class AgentStep(AgentLeaf, Step[InT_contra, OutT_co]):
         prompt: Prompt[A],
         *,
         history: HistoryFilter | bool = False,
-        retries: int = 0,
+        retries: Retries = 0,
         timeout: float | None = None,
         name: str = "",
     ) -> None: ...
@@ -142,7 +143,7 @@ class AgentStep(AgentLeaf, Step[InT_contra, OutT_co]):
         prompt: Any = None,
         *,
         history: HistoryFilter | bool = False,
-        retries: int = 0,
+        retries: Retries = 0,
         timeout: float | None = None,
         name: str = "",
     ) -> None:
@@ -158,7 +159,7 @@ class AgentStep(AgentLeaf, Step[InT_contra, OutT_co]):
             agent=agent,
             prompt=asked,
             history=history,
-            retries=sensible_count("retries", retries),
+            retries=sensible_retries(retries),
             timeout=sensible_timeout(timeout),
             name=name or agent.config.name,
         )
@@ -174,13 +175,13 @@ class TransformStep(FunctionLeaf, Step[InT_contra, OutT_co]):
     Args:
         function: the function.
         output: the type of its output, where the function does not say it.
-        retries: how often it is called anew if it raises.
+        retries: how often it is called anew if it raises, or a RetryPolicy.
         timeout: seconds for each of these calls, if it is async.
         name: what the step is called; the function's name, without it.
     """
 
     function: Function
-    retries: int
+    retries: Retries
     timeout: float | None
     name: str
     kind: str = field(default="transform", init=False, repr=False)
@@ -191,7 +192,7 @@ class TransformStep(FunctionLeaf, Step[InT_contra, OutT_co]):
         function: Callable[[A], Awaitable[B]],
         *,
         output: type[B] | None = None,
-        retries: int = 0,
+        retries: Retries = 0,
         timeout: float | None = None,
         name: str = "",
     ) -> None: ...
@@ -201,7 +202,7 @@ class TransformStep(FunctionLeaf, Step[InT_contra, OutT_co]):
         function: Callable[[A], B],
         *,
         output: type[B] | None = None,
-        retries: int = 0,
+        retries: Retries = 0,
         timeout: float | None = None,
         name: str = "",
     ) -> None: ...
@@ -211,7 +212,7 @@ class TransformStep(FunctionLeaf, Step[InT_contra, OutT_co]):
         function: Callable[[Any, A], Awaitable[B]],
         *,
         output: type[B] | None = None,
-        retries: int = 0,
+        retries: Retries = 0,
         timeout: float | None = None,
         name: str = "",
     ) -> None: ...
@@ -221,7 +222,7 @@ class TransformStep(FunctionLeaf, Step[InT_contra, OutT_co]):
         function: Callable[[Any, A], B],
         *,
         output: type[B] | None = None,
-        retries: int = 0,
+        retries: Retries = 0,
         timeout: float | None = None,
         name: str = "",
     ) -> None: ...
@@ -230,14 +231,14 @@ class TransformStep(FunctionLeaf, Step[InT_contra, OutT_co]):
         function: Any,
         *,
         output: Any = None,
-        retries: int = 0,
+        retries: Retries = 0,
         timeout: float | None = None,
         name: str = "",
     ) -> None:
         read = function_of(function, "TransformStep")
         if output is not None:
             read = replace(read, gives=output)
-        retries = sensible_count("retries", retries)
+        retries = sensible_retries(retries)
         _set(self, function=read, retries=retries, timeout=sensible_timeout(timeout), name=name or read.name)
 
     @property
@@ -247,7 +248,11 @@ class TransformStep(FunctionLeaf, Step[InT_contra, OutT_co]):
 
     def node(self) -> FlowNode:
         """See `Part.node`."""
-        return FlowNode(self.kind, self.name, retries=self.retries)
+        return FlowNode(self.kind, self.name, **retry_rule(self.retries))
+
+    def worth_another_try(self, error: Exception) -> bool:
+        """See `Part.worth_another_try`."""
+        return worth_another_try(self.retries, error)
 
 
 @dataclass(frozen=True, init=False, eq=False)

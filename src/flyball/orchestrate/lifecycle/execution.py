@@ -29,7 +29,13 @@ from flyball.core.flow import node_at
 from flyball.orchestrate.correlation import loop_correlation
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.lifecycle.course import Transition, course
-from flyball.orchestrate.lifecycle.flows import candidates_in, flow_course, flow_mode
+from flyball.orchestrate.lifecycle.flows import (
+    candidates_in,
+    flow_course,
+    flow_mode,
+    flow_tools,
+    holds_output,
+)
 from flyball.orchestrate.lifecycle.phases import Mode, Phase
 from flyball.orchestrate.state import State
 from flyball.rerank.candidate import Candidate
@@ -134,6 +140,7 @@ def _flow_context(events: list[Event]) -> ExecutionContext:
         flow_mode(state.flow) or Mode.PLAN,
         state.started_at,
         standing,
+        flow_tools(state.flow),
         candidates=candidates_in(state),
         metadata=state.metadata,
     )
@@ -150,7 +157,7 @@ def _flow_standing(events: list[Event]) -> tuple[ExecutionState, FlowState]:
             current, entered_at, attempt = newest.to, newest.at, newest.attempt
         if isinstance(event, StepEnded):
             error = event.error or error
-            if event.error is None:
+            if event.error is None and not holds_output(reached.flow, event.path):
                 done, last = done + 1, node_at(reached.flow, event.path).name
     assert reached is not None, "a flow has a beginning"
     return ExecutionState(current, entered_at, attempt, done, reached.error or error, last), reached

@@ -2,22 +2,24 @@
 
 - `plan` until a planner has given the plan; one that came with the request is a phase, too, and over at once.
 - `execute` while steps are run; a step that is tried again goes by `validate`, where it was found wanting.
-- `validate` while is voted, and when the last step has given what the flow gives.
+- `validate` while is voted, or a plan's output is held to a contract, and when the last step has given what
+  the flow gives.
 A flow that is none of pagantic's patterns executes from its beginning on, until it is over.
 What the loops under a flow go through is in their own journals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from msgspec import ValidationError, convert
+from msgspec.structs import replace
 
 from flyball.core.encodable import as_text
 from flyball.core.errors import JournalCorrupt
 from flyball.core.events import Event, FlowStarted, Outcome, Reopened, StepEnded
-from flyball.core.flow import PLANNED, REDUNDANT, FlowNode, node_at
+from flyball.core.flow import PIPELINE, PLANNED, REDUNDANT, FlowNode, node_at
 from flyball.orchestrate.flow_machine import start, take
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.lifecycle.course import Transition, reopened
@@ -30,6 +32,35 @@ def flow_mode(flow: FlowNode) -> Mode | None:
     """Which of pagantic's modes a flow is, as is written down with it; None for any other flow."""
     mode = (flow.note or {}).get("mode")
     return None if mode is None else Mode(mode)
+
+
+def pattern_note(mode: Mode, tools: Sequence[str] = ()) -> dict[str, Any]:
+    """What is written down with a flow that is one of pagantic's patterns."""
+    return {"mode": str(mode), "tools": list(tools)} if tools else {"mode": str(mode)}
+
+
+def flow_tools(flow: FlowNode) -> tuple[str, ...]:
+    """The names of the tools that a flow may use, as far as they are written down with it."""
+    return tuple((flow.note or {}).get("tools", ()))
+
+
+def without_tools(flow: FlowNode) -> FlowNode:
+    """A flow as what it is made of: which tools there are does not make it another."""
+    steps = tuple([without_tools(step) for step in flow.steps])
+    mode = flow_mode(flow)
+    return replace(flow, steps=steps, note=flow.note if mode is None else {**(flow.note or {}), "tools": []})
+
+
+def makes_plan(flow: FlowNode, path: str) -> bool:
+    """Whether a step is the one that makes a plan, which is then part of the flow."""
+    above, _, part = path.rpartition(".")
+    return part == "0" and node_at(flow, above).kind == PLANNED
+
+
+def holds_output(flow: FlowNode, path: str) -> bool:
+    """Whether a step is the one that holds what a plan has given to what the request wants."""
+    # It stands beside the plan; what stands beside the steps of one is a step itself.
+    return path == "1" and flow_mode(flow) is Mode.PLAN and flow.steps[0].kind in (PIPELINE, PLANNED)
 
 
 class FlowCourse:
@@ -94,7 +125,10 @@ def _way(phase: Phase, state: FlowState, event: Event) -> list[tuple[Phase, str]
         why = f"step {node_at(state.flow, event.path).name!r}: {event.error.message}"
         return [*way, (Phase.VALIDATE, why), (Phase.EXECUTE, f"retry: {event.error.message}")]
     if now is Phase.VALIDATE and before is not Phase.VALIDATE:
-        way.append((Phase.VALIDATE, "the candidates are voted on"))
+        checked = (
+            "the candidates are voted on" if mode is Mode.REDUNDANT else "the output is held to its schema"
+        )
+        way.append((Phase.VALIDATE, checked))
     if now is Phase.COMPLETE and before is not Phase.COMPLETE:
         if before is not Phase.VALIDATE:
             way.append((Phase.VALIDATE, "the last step has given its output"))
@@ -104,15 +138,12 @@ def _way(phase: Phase, state: FlowState, event: Event) -> list[tuple[Phase, str]
 
 def flow_phase(state: FlowState) -> Phase:
     """The phase that a flow is in."""
+    flow = state.flow
     if state.at != "run":
         return ENDED[state.outcome or Outcome.FAILED][0]
-    if flow_mode(state.flow) is Mode.REDUNDANT and "1" in state.ready:
+    if "1" in state.ready and (flow_mode(flow) is Mode.REDUNDANT or holds_output(flow, "1")):
         return Phase.VALIDATE
-    for path in state.ready:
-        above, _, part = path.rpartition(".")
-        if part == "0" and node_at(state.flow, above).kind == PLANNED:
-            return Phase.PLAN
-    return Phase.EXECUTE
+    return Phase.PLAN if any(makes_plan(flow, path) for path in state.ready) else Phase.EXECUTE
 
 
 def _tries_again(state: FlowState, event: Event) -> bool:

@@ -17,6 +17,7 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.flow.parts import Part
 from flyball.orchestrate.flow.steps import AgentStep, Pipeline
 from flyball.orchestrate.lifecycle import Mode
+from flyball.orchestrate.lifecycle.flows import pattern_note
 from flyball.orchestrate.patterns.asking import QuestionStep
 
 PHASE_2 = "Produce your structured output now."
@@ -25,17 +26,22 @@ PHASE_2 = "Produce your structured output now."
 
 @dataclass(frozen=True, init=False, eq=False)
 class PatternFlow(Pipeline[Any, Any]):
-    """A pipeline that is a pattern: which mode of pagantic's it is, is written down with it."""
+    """A pipeline that is a pattern.
+
+    Which mode of pagantic's it is, and which tools it may use, is written down with it.
+    """
 
     mode: Mode
+    tools: tuple[str, ...]
 
-    def __init__(self, *steps: Any, name: str, mode: Mode) -> None:
+    def __init__(self, *steps: Any, name: str, mode: Mode, tools: Sequence[str] = ()) -> None:
         super().__init__(*steps, name=name)
         object.__setattr__(self, "mode", mode)
+        object.__setattr__(self, "tools", tuple(tools))
 
     def node(self) -> FlowNode:
         """See `Part.node`."""
-        return replace(super().node(), note={"mode": str(self.mode)})
+        return replace(super().node(), note=pattern_note(self.mode, self.tools))
 
 
 class Phases:
@@ -51,6 +57,11 @@ class Phases:
         self.gathering = gathering
         self.name = name
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that may be called."""
+        return () if self.gathering is None else tool_names(self.gathering)
+
     def step(
         self, prompt: Content | None, messages: Sequence[Message] = (), *, name: str = ""
     ) -> PatternFlow:
@@ -63,7 +74,12 @@ class Phases:
                 QuestionStep(self.gathering, prompt, messages, name=f"{name}: gathers"),
                 AgentStep(self.answering, PHASE_2, history=True, name=name),
             ]
-        return PatternFlow(*steps, name=name, mode=Mode.STRUCTURED)
+        return PatternFlow(*steps, name=name, mode=Mode.STRUCTURED, tools=self.tools)
+
+
+def tool_names(agent: Agent[Any, Any]) -> tuple[str, ...]:
+    """The names of an agent's tools."""
+    return tuple([tool.spec.definition.name for tool in agent.config.tools])
 
 
 def answer_mode(engine: Engine, grammar: str | None) -> OutputMode | None:

@@ -148,7 +148,8 @@ def vote_on(
     asked = RedundantSteps[Any, Any](
         *replicas, concurrency=redundancy.concurrency, until=until, name="replicas"
     )
-    return PatternFlow(asked, TransformStep(verdict, name=VOTE), name=replica.name, mode=Mode.REDUNDANT)
+    vote = TransformStep(verdict, name=VOTE)
+    return PatternFlow(asked, vote, name=replica.name, mode=Mode.REDUNDANT, tools=replica.tools)
 
 
 def _verdict(voting: VotingStrategy, outcomes: Outcomes) -> Verdict:

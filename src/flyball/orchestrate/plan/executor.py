@@ -19,13 +19,14 @@ from flyball.core.usage import RunUsage
 from flyball.orchestrate.flow.options import FlowOptions
 from flyball.orchestrate.flow.parts import Part
 from flyball.orchestrate.flow.result import FlowResult
+from flyball.orchestrate.flow.retrying import Retries, sensible_retries
 from flyball.orchestrate.flow.running import resume_flow, run_flow
 from flyball.orchestrate.plan.handling import StepHandler, handler_of
-from flyball.orchestrate.plan.parts import parts_of
+from flyball.orchestrate.plan.naming import names_in
+from flyball.orchestrate.plan.parts import Handlers, parts_of
 from flyball.orchestrate.plan.policy import PlanPolicy
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanStep
 from flyball.orchestrate.plan.written import Customs, node_of, plan_from
-from flyball.orchestrate.sensible import sensible_count
 
 RECOVERED = (FailureCategory.CONSTRAINT, FailureCategory.VALIDATION, FailureCategory.TOOL)
 """The failures after which a step is tried again where it does not say: those of pagantic's matrix."""
@@ -59,13 +60,14 @@ class PlanResult(Struct, frozen=True, eq=False):
         return self.flow.outcome
 
     def __getitem__(self, name: str) -> Any:
-        """What the step of a name gave; the last one of that name.
+        """What the step of a name gave. If several have it, the first does; the second is `name (2)`.
 
         Raises:
             KeyError: no step of that name was done.
         """
-        for step in reversed(self.steps):
-            if step.name == name:
+        names = names_in(self.flow.state.flow)
+        for step in self.flow.steps:
+            if step.error is None and names[step.path] == name:
                 return step.output
         raise KeyError(name)
 
@@ -77,21 +79,31 @@ class PlanExecutor:
         handlers: what does the steps of each type: see `plan.handling` and `plan.handlers`.
         policy: what a plan may be.
         retries: how often a step that says nothing of it is tried again after a failed constraint, validation
-            or tool. A step that says `retries=` is tried again after any failure.
+            or tool that is retryable: of tools, what the idempotent ones fail with. A step that says
+            `retries=` is tried again after any failure. A RetryPolicy says itself after which, and how long
+            is waited.
+        last: what does a step of a type whose output is the plan's own, where that is something else.
 
     Raises:
         UserError: a handler is none.
     """
 
     def __init__(
-        self, handlers: Mapping[str, StepHandler], *, policy: PlanPolicy | None = None, retries: int = 1
+        self,
+        handlers: Mapping[str, StepHandler],
+        *,
+        policy: PlanPolicy | None = None,
+        retries: Retries = 1,
+        last: Mapping[str, StepHandler] | None = None,
     ) -> None:
         if not isinstance(handlers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserError(f"PlanExecutor takes handlers by the type of step, not {handlers!r}")
         self.policy = policy or PlanPolicy()
         self._handlers = {str(kind): handler_of(handler, str(kind)) for kind, handler in handlers.items()}
+        own = {str(kind): handler_of(handler, str(kind)) for kind, handler in (last or {}).items()}
+        self._bound = Handlers(self._handlers, own, retries)
         recovered = tuple([str(category) for category in RECOVERED])
-        retries = sensible_count("retries", retries)
+        retries = sensible_retries(retries)
         self._customs = Customs(retries, recovered, self.policy.timeout_per_step)
 
     @property
@@ -139,7 +151,7 @@ class PlanExecutor:
 
     def built(self, node: FlowNode) -> Part:
         """The steps that a recorded plan stands for."""
-        return parts_of(node, self._handlers)
+        return parts_of(node, self._bound)
 
     def _recorded(self, started: FlowStarted) -> Part:
         return self.built(started.flow)

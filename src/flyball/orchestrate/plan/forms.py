@@ -1,7 +1,7 @@
 """A plan as JSON, for whoever sends one: a request, a file, a model.
 
 {"steps": [
-{"name": "find", "type": "retrieve", "input": "floods"},
+{"name": "find", "type": "retrieve", "input": "floods", "retries": {"max_retries": 2, "backoff": 0.5}},
 {"name": "both", "parallel": [{"name": "a", "type": "infer"}, {"name": "b", "type": "infer"}]},
 {"name": "which", "test": {"name": "long", "type": "check"}, "then": [...], "otherwise": [...]}],
 "trace": {"planner_id": "ann"}}
@@ -17,6 +17,7 @@ from flyball.core.encodable import to_json
 from flyball.core.forms.fields import Fields, entered, filled, malformed
 from flyball.core.messages import JSON
 from flyball.orchestrate.contracts.reading import inner, reading
+from flyball.orchestrate.plan.retries import retries_from_json, retries_to_json
 from flyball.orchestrate.plan.shape import MOST_DEEP
 from flyball.orchestrate.plan.steps import (
     ExecutionPlan,
@@ -52,7 +53,7 @@ def _written(item: PlanItem) -> dict[str, JSON]:
     if isinstance(item, PlanStep):
         given = to_json(item.input, f"the input of step {item.name!r}")
         own: dict[str, JSON] = {"input": given} if item.input is not None else {}
-        optional = {"retries": item.retries, "timeout": item.timeout}
+        optional: dict[str, JSON] = {"retries": retries_to_json(item.retries), "timeout": item.timeout}
         own |= {name: value for name, value in optional.items() if value is not None}
         return {"name": item.name, "type": item.type, **own}
     if isinstance(item, PlanParallel):
@@ -100,7 +101,7 @@ def _step(fields: Fields) -> PlanStep:
         fields.text("name"),
         fields.text("type"),
         fields.any("input"),
-        retries=fields.whole("retries"),
+        retries=retries_from_json(fields, "retries"),
         timeout=fields.number("timeout"),
     )
 

@@ -14,6 +14,7 @@ from flyball.inference.registry import resolve_engine
 from flyball.inference.request import NO_SETTINGS
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.contracts.conversation import conversation
 from flyball.orchestrate.flow.doing import StepContext
 from flyball.orchestrate.patterns.phases import answer_mode
 from flyball.orchestrate.plan.forms import plan_from_json
@@ -109,8 +110,8 @@ class ModelPlanner:
 
     async def create_plan(self, context: StepContext[Any], request: SystemRequest) -> ExecutionPlan:
         """See `Planner.create_plan`."""
-        asked = next((message for message in reversed(request.messages) if message.role == "user"), None)
-        result = await context.run(self.agent, "" if asked is None else asked.parts)
+        talk = conversation(request.messages)
+        result = await context.run(self.agent, talk.prompt, messages=talk.history)
         given: dict[str, Any] = result.output
         plan = plan_from_json({"steps": given["steps"]})
         return replace(plan, trace=PlanTrace("model", str(given.get("rationale", ""))))

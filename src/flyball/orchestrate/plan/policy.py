@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from flyball.core.errors import PlanRejected, UserError
 from flyball.core.flow import COMPOSED
-from flyball.orchestrate.plan.shape import check_form, is_whole
+from flyball.orchestrate.plan.shape import check_form, is_policy, is_whole
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanItem, PlanParallel, PlanStep
 from flyball.orchestrate.sensible import sensible_timeout
 
@@ -63,9 +63,10 @@ class PlanPolicy(Struct, frozen=True):
             )
         for step in steps:
             self._check_type(step, handled)
-            if (step.retries or 0) > self.max_retries:
+            wanted = step.retries.max_retries if is_policy(step.retries) else step.retries or 0
+            if wanted > self.max_retries:
                 raise PlanRejected(
-                    f"step {step.name!r} wants {step.retries} retries, and max_retries is {self.max_retries}",
+                    f"step {step.name!r} wants {wanted} retries, and max_retries is {self.max_retries}",
                     limit="max_retries",
                     step=step.name,
                 )

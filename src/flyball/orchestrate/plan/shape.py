@@ -5,8 +5,12 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any, cast
 
+from typing_extensions import TypeIs
+
 from flyball.core.errors import PlanRejected
+from flyball.orchestrate.plan.retries import retries_to_json
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanBranch, PlanParallel, PlanStep, PlanTrace
+from flyball.validate.retry import RetryPolicy
 
 MOST_DEEP = 32
 """How deep parallels and branches may stand in each other."""
@@ -27,6 +31,11 @@ def check_form(plan: ExecutionPlan) -> None:
 def is_whole(value: Any) -> bool:
     """Whether something is a whole number, and no truth value."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_policy(value: Any) -> TypeIs[RetryPolicy]:
+    """Whether something is a RetryPolicy."""
+    return isinstance(value, RetryPolicy)
 
 
 def _check_items(items: Any, depth: int) -> None:
@@ -58,8 +67,11 @@ def _check_step(step: PlanStep) -> None:
         raise _malformed(
             f"a step has a name and a type, which are texts, not {name!r:.100} and {kind!r:.100}"
         )
-    if retries is not None and not (is_whole(retries) and retries >= 0):
-        raise _malformed(f"step {name!r} has retries={retries!r:.100}: it is a number from 0")
+    if retries is not None and not (is_whole(retries) and retries >= 0) and not is_policy(retries):
+        raise _malformed(
+            f"step {name!r} has retries={retries!r:.100}: it is a number from 0, or a RetryPolicy"
+        )
+    retries_to_json(retries)  # which a policy with a function of its own cannot
     known = isinstance(timeout, int | float) and isfinite(timeout) and timeout > 0
     if timeout is not None and not known:
         raise _malformed(f"step {name!r} has timeout={timeout!r:.100}: it is seconds, more than 0")

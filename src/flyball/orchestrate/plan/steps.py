@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.errors import StepMismatch
+from flyball.orchestrate.flow.retrying import Retries
 
 INFER, TOOL, RETRIEVE, RERANK, VALIDATE = "infer", "tool", "retrieve", "rerank", "validate"
 """The types of steps that pagantic names. Any other text is a type, too, if somebody handles it."""
@@ -24,14 +25,14 @@ class PlanStep(Struct, frozen=True, omit_defaults=True):
 
     `input` is what it takes; None means: what the step before gave. `output` is what it gave, and set by
     whoever ran it. `retries` and `timeout` (seconds for each try) are those of the executor where they are
-    None.
+    None. A RetryPolicy says after which failures, and how long is waited; it can have no `retry_if` here.
     """
 
     name: str
     type: str
     input: Any = None
     output: Any = None
-    retries: int | None = None
+    retries: Retries | None = None
     timeout: float | None = None
 
     def gives(self, output: Any) -> PlanStep:

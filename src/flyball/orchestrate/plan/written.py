@@ -9,6 +9,7 @@ from msgspec import Struct, convert, to_builtins
 from flyball.core.encodable import NotEncodable, to_json
 from flyball.core.errors import PlanRejected
 from flyball.core.flow import CONDITIONAL, PARALLEL, PIPELINE, FlowNode
+from flyball.orchestrate.flow.retrying import Retries, retries_of, retry_rule
 from flyball.orchestrate.plan.steps import (
     ExecutionPlan,
     PlanBranch,
@@ -22,11 +23,18 @@ PLAN = "plan"
 
 
 class Customs(Struct, frozen=True):
-    """What holds for steps that say nothing of it: how often, after which failures, and for how long."""
+    """What holds for steps that say nothing of it: how often, after which failures, and for how long.
 
-    retries: int = 0
+    After which failures a policy says itself.
+    """
+
+    retries: Retries = 0
     retried: tuple[str, ...] | None = None
     timeout: float | None = None
+
+    def rule(self) -> dict[str, Any]:
+        """What a node of such a step says of its retries."""
+        return {"retried": self.retried, **retry_rule(self.retries)}
 
 
 def node_of(plan: ExecutionPlan, customs: Customs) -> FlowNode:
@@ -54,14 +62,12 @@ def _nodes(items: tuple[PlanItem, ...], customs: Customs) -> tuple[FlowNode, ...
 
 def _node(item: PlanItem, customs: Customs) -> FlowNode:
     if isinstance(item, PlanStep):
-        own = item.retries is not None  # whoever asks for retries means them for any failure
         return FlowNode(
             item.type,
             item.name,
-            retries=customs.retries if item.retries is None else item.retries,
-            retried=None if own else customs.retried,
             given=_plain(item),
             timeout=customs.timeout if item.timeout is None else item.timeout,
+            **(customs.rule() if item.retries is None else retry_rule(item.retries)),
         )
     if isinstance(item, PlanParallel):
         return FlowNode(PARALLEL, item.name, _nodes(item.steps, customs), concurrency=item.concurrency)
@@ -83,7 +89,7 @@ def _item(node: FlowNode) -> PlanItem:
 
 
 def _step(node: FlowNode) -> PlanStep:
-    return PlanStep(node.name, node.kind, node.given, retries=node.retries, timeout=node.timeout)
+    return PlanStep(node.name, node.kind, node.given, retries=retries_of(node), timeout=node.timeout)
 
 
 def _plain(step: PlanStep) -> Any:

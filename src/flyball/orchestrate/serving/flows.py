@@ -13,6 +13,7 @@ from flyball.core.correlation import Correlation
 from flyball.core.encodable import to_json
 from flyball.core.errors import FlyballError, LoopMismatch, UserError
 from flyball.core.events import FlowStarted
+from flyball.core.settings import STRUCTURED
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.engine import Engine
 from flyball.inference.stream import StreamEvent
@@ -26,7 +27,8 @@ from flyball.orchestrate.flow.result import FlowResult, result_of
 from flyball.orchestrate.flow.running import resume_flow, run_flow
 from flyball.orchestrate.flow_loops import helper_loop, step_loop
 from flyball.orchestrate.flow_state import FlowState
-from flyball.orchestrate.patterns.phases import PatternFlow, Phases
+from flyball.orchestrate.lifecycle.flows import without_tools
+from flyball.orchestrate.patterns.phases import PatternFlow, Phases, tool_names
 from flyball.orchestrate.patterns.redundant import Redundancy, vote_on
 from flyball.orchestrate.plan.executor import PlanExecutor
 from flyball.orchestrate.plan.handlers import agent_handler, tool_handler
@@ -120,7 +122,7 @@ class FlowServing:
             flow, asked = None, Asked(request)
             if not over:
                 raise self._other(state, error) from error
-        if flow is None or flow.node() != started.flow:
+        if flow is None or without_tools(flow.node()) != without_tools(started.flow):
             if not over:
                 raise self._other(state)
             # What is over is told by what is recorded, also where the code behind it is not at hand.
@@ -171,7 +173,8 @@ class FlowServing:
         asked = Asked(request, schema, bool(self._config.validators))
         messages = run.options["messages"]
         if request.mode is Mode.PLAN:
-            flow = planned_flow(request, *self._planning(run))
+            tools = tool_names(self._agent.clone(**run.changes))
+            flow = planned_flow(request, *self._planning(run), schema, tools)
         elif request.mode is Mode.REDUNDANT:
             flow = vote_on(self._phases(run), self._patterns.redundancy, run.prompt, messages)
         else:
@@ -193,13 +196,22 @@ class FlowServing:
         return Phases(answering, gathering, config.name)
 
     def _planning(self, run: Run) -> tuple[Planner, PlanExecutor]:
+        """Who makes the plan, and who runs it: the form of the answer is asked of the plan's own output."""
         agent, patterns = self._agent.clone(**run.changes), self._patterns
         config = agent.config
-        handlers: dict[str, StepHandler] = {INFER: agent_handler(agent)}
+        held, free = agent, agent
+        if config.output is not str:
+            held = agent.clone(settings=run.settings.over(STRUCTURED))
+        if config.output is not str or config.grammar:
+            free = agent.clone(output=str, grammar=None, validators=(), output_mode=None)
+        handlers: dict[str, StepHandler] = {INFER: agent_handler(free)}
         if config.tools:
             handlers[TOOL] = tool_handler(config.tools)
         handlers |= patterns.handlers
-        executor = PlanExecutor(handlers, policy=patterns.policy)
+        last = {} if INFER in patterns.handlers else {INFER: agent_handler(held)}
+        # Where a contract has no fault put right, none is, in no way.
+        final = isinstance(config.output, SchemaOutput) and not config.output.retry
+        executor = PlanExecutor(handlers, policy=patterns.policy, retries=0 if final else 1, last=last)
         planner = patterns.planner
         if planner is None:
             told = {kind: _about(kind, handlers[kind]) for kind in executor.step_types if kind != TOOL}

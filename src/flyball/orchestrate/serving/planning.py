@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ from flyball.orchestrate.plan.executor import PlanExecutor
 from flyball.orchestrate.plan.forms import plan_from_json
 from flyball.orchestrate.plan.planner import Planner
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanTrace
+from flyball.orchestrate.schema_output import SchemaOutput
+from flyball.orchestrate.serving.contract import ContractStep
 
 PLANNER = "planner"
 """The kind of the step that makes a plan."""
@@ -47,8 +50,14 @@ class PlanningStep(Step[Any, Any]):
         return Done(to_builtins(_asked(written, self.request)))
 
 
-def planned_flow(request: SystemRequest, planner: Planner, executor: PlanExecutor) -> PatternFlow:
-    """The flow of a request in mode plan.
+def planned_flow(
+    request: SystemRequest,
+    planner: Planner,
+    executor: PlanExecutor,
+    schema: SchemaOutput | None,
+    tools: Sequence[str],
+) -> PatternFlow:
+    """The flow of a request in mode plan: the plan, and the schema that its output is held to, if there is.
 
     Raises:
         InvalidRequest: the plan that it brings is malformed.
@@ -61,7 +70,8 @@ def planned_flow(request: SystemRequest, planner: Planner, executor: PlanExecuto
         trace = plan.trace or PlanTrace("request")
         written = executor.written(replace(plan, trace=_counted(trace, plan)))
         steps = executor.built(_asked(written, request))
-    return PatternFlow(steps, name="plan", mode=Mode.PLAN)
+    held = () if schema is None else (ContractStep(schema),)
+    return PatternFlow(steps, *held, name="plan", mode=Mode.PLAN, tools=tools)
 
 
 def _asked(plan: FlowNode, request: SystemRequest) -> FlowNode:

@@ -7,19 +7,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from flyball.core.encodable import NotEncodable, to_json
-from flyball.core.errors import FlyballError, NoConsensus, OrchestrationFailure
+from flyball.core.errors import NoConsensus, OrchestrationFailure
 from flyball.core.messages import JSON
 from flyball.orchestrate.contracts import Mode, SystemResponse, ValidationResult
-from flyball.orchestrate.flow.result import FlowResult
-from flyball.orchestrate.flow_state import FlowState
-from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.flow.result import FlowResult, StepResult
+from flyball.orchestrate.lifecycle.flows import holds_output, makes_plan
 from flyball.orchestrate.patterns.redundant import voted
 from flyball.orchestrate.plan.ir import StepInput
-from flyball.orchestrate.projections import ToolCallRecord, tool_calls_made
-from flyball.orchestrate.recorded import load_any
+from flyball.orchestrate.plan.naming import names_in
 from flyball.orchestrate.responding import Asked, response_to
 from flyball.orchestrate.result import RunResult
-from flyball.orchestrate.state import State
+from flyball.orchestrate.serving.tool_calls import flow_tool_calls
 
 VOTING = "voting"
 
@@ -34,7 +32,7 @@ async def flow_response(asked: Asked, flow: FlowResult[Any]) -> SystemResponse:
         request_id=request.request_id,
         session_id=request.session_id,
         trace_id=request.trace_id,
-        tool_calls_made=tuple(await _tool_calls(flow.journal, state)),
+        tool_calls_made=tuple(await flow_tool_calls(flow.journal, await flow.events())),
         usage=flow.usage,
         loop_id=flow.loop_id,
         error=None,
@@ -68,17 +66,27 @@ async def _voted(response: SystemResponse, asked: Asked, flow: FlowResult[Any]) 
 
 
 def _planned(response: SystemResponse, flow: FlowResult[Any], runs: list[SystemResponse]) -> SystemResponse:
-    done = [step for step in flow.steps if step.error is None and step.kind != "planner"]
-    outputs: dict[str, JSON] = {step.name: _plain(step.output) for step in done}
+    plan = flow.state.flow
+    done = [step for step in flow.steps if step.error is None and not makes_plan(plan, step.path)]
+    names = names_in(plan)
+    outputs: dict[str, JSON] = {names[step.path]: _plain(step.output) for step in done}
     given = flow.output if flow.state.error is None else done[-1].output if done else ""
     content = StepInput.of(given).text
     checked = [run.validation_result for run in runs if run.validation_result is not None]
+    held = [_held(step) for step in flow.steps if holds_output(plan, step.path)]
     return replace(
         response,
         content=content,
         structured_output=outputs or None,
-        validation_result=_together(checked) if checked else None,
+        validation_result=_together(checked or held) if checked or held else None,
     )
+
+
+def _held(step: StepResult) -> ValidationResult:
+    """What came of holding the plan's output to the contract."""
+    if step.error is None:
+        return ValidationResult(passed=1)
+    return ValidationResult(failed=1, violations=(step.error.message,))
 
 
 def _together(results: list[ValidationResult]) -> ValidationResult:
@@ -116,18 +124,3 @@ def _plain(output: Any) -> JSON:
         return to_json(output)
     except NotEncodable as error:  # it was recorded, so it can be written
         raise OrchestrationFailure(str(error)) from error
-
-
-async def _tool_calls(journal: Journal, state: FlowState) -> list[ToolCallRecord]:
-    """The tool calls of all loops under a flow, in the order in which the loops were begun."""
-    made: list[ToolCallRecord] = []
-    for loop_id in state.children:
-        try:
-            events, under = await load_any(journal, loop_id)
-        except FlyballError:
-            continue  # recorded as begun, and no more
-        if isinstance(under, State):
-            made += tool_calls_made(events)
-        else:
-            made += await _tool_calls(journal, under)
-    return made

@@ -9,7 +9,7 @@ from flyball.core.messages import Message, Role
 from flyball.inference.engine import Engine
 from flyball.inference.request import Request, Result
 from flyball.orchestrate.agent import Agent
-from flyball.orchestrate.contracts.asked import asked_in
+from flyball.orchestrate.contracts.asked import asked_in, conversation_in
 from flyball.orchestrate.flow.doing import StepContext
 from flyball.orchestrate.patterns.failing import by_category
 from flyball.orchestrate.plan.handling import StepHandler
@@ -59,17 +59,22 @@ def agent_handler(agent: Agent[Any, Any]) -> StepHandler:
 def question(step: PlanStep, context: StepContext[Any]) -> tuple[Any, tuple[Message, ...]]:
     """What a model is asked for a step's input, and the conversation before it.
 
-    What was found for a question stands before it.
+    What was found for a question stands before it. The conversation is the step's own, if it is given one,
+    or that of the request which the plan is for; whose question is asked as the user put it, with all parts.
     """
     given = StepInput.of(step.input)
-    if given.candidates or (given.messages and given.messages[-1].role is Role.SYSTEM):
-        found = given.messages[-1].text if given.messages else given.text
-        return f"{found}\n\n{given.query or plan_question(context)}", ()
     if given.messages and given.messages[-1].role is Role.USER:
         return given.messages[-1].parts, given.messages[:-1]
+    talk = conversation_in(context.flow_input)
+    before = () if talk is None else talk.history
+    if given.candidates or (given.messages and given.messages[-1].role is Role.SYSTEM):
+        found = given.messages[-1].text if given.messages else given.text
+        return f"{found}\n\n{given.query or plan_question(context)}", before
     if step.input is None:
         raise mismatch("string", step.input)
-    return given.text, ()
+    if talk is not None and given.text == plan_question(context):
+        return talk.prompt, before
+    return given.text, before
 
 
 def plan_question(context: StepContext[Any]) -> str:

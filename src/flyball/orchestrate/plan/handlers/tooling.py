@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+from msgspec import ValidationError, convert
 from msgspec.json import encode
 
 from flyball.core.errors import (
@@ -16,9 +17,10 @@ from flyball.core.errors import (
 )
 from flyball.core.messages import ToolCall, ToolResult
 from flyball.core.tools import Safety
+from flyball.inference.request import Result
 from flyball.orchestrate.flow.doing import StepContext
 from flyball.orchestrate.plan.handling import StepHandler
-from flyball.orchestrate.plan.ir import StepInput
+from flyball.orchestrate.plan.ir import StepInput, StepOutput
 from flyball.orchestrate.plan.steps import PlanStep, mismatch
 from flyball.tool.availability import availability
 from flyball.tool.execute import execute
@@ -29,14 +31,16 @@ def tool_handler(tools: Registry | Iterable[Any] | None) -> StepHandler:
     """Runs a tool: takes a `ToolCall`, or `{"name": …, "arguments": {…}}`; gives what the tool gave.
 
     A tool that may not be run twice is refused: after a crash nobody knows whether a step has run. So is one
-    that needs approval, which nobody could give.
+    that needs approval, which nobody could give. What an idempotent tool fails with is retryable.
     """
     registry = None if tools is None else tools if isinstance(tools, Registry) else Registry(*tools)
 
     async def run(context: StepContext[Any], step: PlanStep) -> Any:
         if registry is None:
             raise ConfigurationFailure("tool handler: nil registry")
-        call = _call_of(step, context)
+        call = call_of(step.input, context.idempotency_key)
+        if call is None:
+            raise mismatch("ToolCall", step.input)
         tool = registry.get(call.name)
         if tool.spec.safety is Safety.AT_MOST_ONCE:
             raise UserError(
@@ -47,28 +51,40 @@ def tool_handler(tools: Registry | Iterable[Any] | None) -> StepHandler:
         answer = await availability(tool, context)
         if not answer.available:
             raise ToolUnavailable(f"the tool {call.name!r} is not available: {answer.reason}", tool=call.name)
-        return _output_of(await execute(tool, call, context))
+        return _output_of(await execute(tool, call, context), tool.spec.safety is Safety.IDEMPOTENT)
 
     return run
 
 
-def _call_of(step: PlanStep, context: StepContext[Any]) -> ToolCall:
-    given: Any = step.input
-    calls = StepInput.of(given).tool_calls
-    if len(calls) == 1:
-        return calls[0]
+def call_of(given: Any, call_id: str) -> ToolCall | None:
+    """The call that a step's input stands for, also where it is as it was recorded; None if it is none.
+
+    One that is only named and has arguments gets the id that is given.
+    """
     named = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    if isinstance(name := named.get("name"), str):
-        arguments = str(encode(named.get("arguments") or {}), "utf-8")
-        return ToolCall(context.idempotency_key, name, arguments)
-    raise mismatch("ToolCall", step.input)
+    if isinstance(name := named.get("name"), str) and ("arguments" in named or "id" not in named):
+        return ToolCall(call_id, name, str(encode(named.get("arguments") or {}), "utf-8"))
+    calls = StepInput.of(given).tool_calls or _recorded(given)
+    return calls[0] if len(calls) == 1 else None
 
 
-def _output_of(result: ToolResult) -> Any:
+def _recorded(given: Any) -> tuple[ToolCall, ...]:
+    """The calls in what a step gave, as plain JSON: itself one, some of them, an answer, an output."""
+    for kind in (ToolCall, tuple[ToolCall, ...], Result, StepOutput):
+        try:
+            found: Any = convert(given, kind)
+        except ValidationError:
+            continue
+        if calls := StepInput.of(found).tool_calls:
+            return calls
+    return ()
+
+
+def _output_of(result: ToolResult, idempotent: bool) -> Any:
     if result.error is not None:
         code = (result.metadata or {}).get("code")
         kind = ToolTimeout if code == ToolTimeout.code else ToolExecutionFailed
-        raise kind(result.error, tool=result.name)
+        raise kind(result.error, retryable=idempotent, tool=result.name)
     if result.status != "return":
         raise ToolExecutionFailed(result.text, tool=result.name)
     return result.content
