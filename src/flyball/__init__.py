@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from flyball.inference.middleware.logs import Logging
     from flyball.inference.middleware.max_tokens import MaxTokens
     from flyball.inference.middleware.timing import Timing
+    from flyball.inference.retry_policy import RetryPolicy
     from flyball.memory.buffer import ConversationBuffer
     from flyball.memory.compactor import Compactor
     from flyball.memory.conversation import Conversation
@@ -251,7 +252,6 @@ if TYPE_CHECKING:
     )
     from flyball.validate.reflection import Reflection
     from flyball.validate.repair import ModelRepair, OutputRepair, RepairStrategy
-    from flyball.validate.retry import RetryPolicy
     from flyball.validate.rules import Rule, RuleValidator
     from flyball.validate.semantic import SemanticCheck, SemanticValidator, Verdict
 
@@ -410,7 +410,7 @@ _LATER = {
     "ResponseInterceptor": "flyball.validate.interceptors",
     "retrieve_handler": "flyball.orchestrate.plan.handlers",
     "Retriever": "flyball.context.retriever",
-    "RetryPolicy": "flyball.validate.retry",
+    "RetryPolicy": "flyball.inference.retry_policy",
     "Rule": "flyball.validate.rules",
     "RuleValidator": "flyball.validate.rules",
     "RunCompletedEvent": "flyball.observe.events",
