@@ -33,15 +33,11 @@ from tests.inference.wrapped import (
     Renderer,
     WrapperConformance,
     broken,
+    down,
     logged,
     settled,
     told,
 )
-
-
-def down(name: str = "down") -> Model:
-    """A model that always fails."""
-    return Model(name, failures=[EngineError(f"{name} is down") for _ in range(99)])
 
 
 class TestFallback(WrapperConformance):

@@ -125,6 +125,11 @@ def broken(count: int, **details: Any) -> list[EngineError]:
     return [EngineError(f"broken {number}", **details) for number in range(count)]
 
 
+def down(name: str = "down") -> Model:
+    """A model that always fails."""
+    return Model(name, failures=[EngineError(f"{name} is down") for _ in range(99)])
+
+
 class WrapperConformance(EngineConformance):
     """An engine's promises, kept by what is put around a `Model`."""
 
@@ -141,7 +146,7 @@ class WrapperConformance(EngineConformance):
         return self.wrap(self.model)
 
     def make_failing_engine(self) -> Engine:
-        self.model = Model(failures=[EngineError("no line", retryable=False) for _ in range(9)])
+        self.model = Model(failures=[EngineError("no line", retryable=False) for _ in range(99)])
         return self.wrap(self.model)
 
     def open_calls(self, engine: Engine) -> int:

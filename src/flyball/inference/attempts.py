@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from flyball.core.encodable import clean_text
 from flyball.core.errors import FlyballError
 from flyball.core.messages import JSON
+from flyball.inference.notes import ATTEMPTS
 from flyball.inference.request import Result
 from flyball.inference.stream import Finish
 
-ATTEMPTS = "attempts"
-"""Under which key of `extra`, and of an error's details, the failed tries are."""
 _LONGEST = 300
 """How many characters of an error's message are kept."""
 

@@ -14,8 +14,9 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
 
 from flyball.core.errors import AllModelsFailed, InferenceFailure, UserError
-from flyball.inference.attempts import ATTEMPTS, Attempts
+from flyball.inference.attempts import Attempts
 from flyball.inference.engine import Engine
+from flyball.inference.notes import ATTEMPTS
 from flyball.inference.registry import DEFAULT, Registry
 from flyball.inference.request import Request, Result
 from flyball.inference.retry_policy import retry_after

@@ -34,6 +34,7 @@ from tests.inference.wrapped import (
     Renderer,
     WrapperConformance,
     broken,
+    down,
     logged,
     settled,
     told,
@@ -73,12 +74,12 @@ class TestStack(WrapperConformance):
 
     def wrap(self, model: Model) -> Engine:
         inner = limited(retrying(model, RetryPolicy(1)), max_concurrent=3, tokens_per_minute=10**9)
-        return retrying(cached(fallback(inner, Model("other", failures=broken(99)))), RetryPolicy(1))
+        return retrying(cached(fallback(inner, down())), RetryPolicy(1))
 
 
 class TestOtherStack(WrapperConformance):
     def wrap(self, model: Model) -> Engine:
-        return fallback(limited(retrying(cached(model, Forgetful()))), Model("o", failures=broken(99)))
+        return fallback(limited(retrying(cached(model, Forgetful()))), down())
 
 
 async def test_an_answer_is_given_again() -> None:

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from flyball.core.errors import ConfigurationFailure, UnexpectedModelBehavior, UserError
 from flyball.core.messages import JSON, FinishReason, Message, Role
 from flyball.core.usage import Usage
-from flyball.inference.cache.key import CACHED, request_key, without_notes
+from flyball.inference.cache.key import request_key
 from flyball.inference.cache.sqlite import SQLiteCache
 from flyball.inference.cache.store import AnswerStore, MemoryCache
 from flyball.inference.cut import events_of
 from flyball.inference.engine import Engine
+from flyball.inference.notes import CACHED, without_notes
 from flyball.inference.registry import DEFAULT, Registry, resolve_engine
 from flyball.inference.request import Request, Result
 from flyball.inference.stream import Assembler, Finish, StreamEvent, close_stream

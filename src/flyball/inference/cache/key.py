@@ -10,13 +10,9 @@ from msgspec.structs import replace
 from flyball.core.messages import Message, Part, ToolCall, ToolResult
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice, ToolDefinition
-from flyball.inference.attempts import ATTEMPTS
+from flyball.inference.notes import without_notes
 from flyball.inference.request import NO_SETTINGS, ModelInfo, OutputObject, Request
 
-CACHED = "cached"
-"""Under which key of a message's `extra` it is said that it came from a cache."""
-NOTES = (ATTEMPTS, CACHED)
-"""What wrappers note in a message's `extra`: how it came about, and nothing that was said."""
 _FORMAT = 1
 """Counted up when the same request gets another key, or what is kept of an answer changes."""
 
@@ -58,14 +54,6 @@ def request_key(request: Request, model: ModelInfo) -> str | None:
         return hashlib.sha256(json.encode(asked, order="deterministic")).hexdigest()
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
-
-
-def without_notes(message: Message) -> Message:
-    """A message without what wrappers noted in it."""
-    if message.extra is None or not any(note in message.extra for note in NOTES):
-        return message
-    extra = {name: value for name, value in message.extra.items() if name not in NOTES}
-    return replace(message, extra=extra or None)
 
 
 def _said(message: Message) -> Message:
