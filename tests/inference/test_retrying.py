@@ -294,6 +294,13 @@ async def test_a_run_records_it() -> None:
     assert len((failed.error.details or {})["attempts"]) == 2
 
 
+async def test_a_streamed_run_of_an_answer_that_broke_off_reads_as_one() -> None:
+    agent = Agent(retrying(Model(failures=broken(1), after=2), AT_ONCE))
+    async with agent.run_stream("go") as run:
+        assert "".join([text async for text in run.text()]) == "model heard go"
+    assert run.result.output == "model heard go"
+
+
 async def test_nested_retries_tell_all_tries_in_order() -> None:
     model = Model(failures=broken(3))
     result = await retrying(retrying(model, RetryPolicy(1)), RetryPolicy(1)).infer(REQUEST)

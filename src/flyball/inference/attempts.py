@@ -32,9 +32,6 @@ class Attempts:
     def __init__(self) -> None:
         self._failed: list[dict[str, JSON]] = []
 
-    def __len__(self) -> int:
-        return len(self._failed)
-
     def failed(self, model: str, error: Exception) -> None:
         """A try of a model failed."""
         before, code = (), type(error).__name__

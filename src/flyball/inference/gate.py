@@ -13,7 +13,7 @@ from flyball.inference.window import Beginning, Limit, Window
 
 
 class Gate:
-    """Lets calls begin as a limit allows: `async with gate:` or `async with gate.call(tokens):` around each.
+    """Lets calls begin as a limit allows: `async with gate.call():` around each.
 
     Cancelling somebody who waits takes them out of the line. Whoever shares a gate shares its limit.
     """
@@ -42,14 +42,6 @@ class Gate:
     def call(self, tokens: int = 0) -> GatedCall:
         """A call that will have so many tokens, about: `async with` it."""
         return GatedCall(self, tokens)
-
-    async def __aenter__(self) -> None:
-        await self.enter(0)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.leave()
 
     async def enter(self, tokens: int) -> Beginning:
         """Wait for one's turn; `leave` when it is over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import msgspec
@@ -25,7 +26,7 @@ from flyball.inference.rendered import Renders
 from flyball.inference.request import Request, Result
 from flyball.inference.retrying import retrying
 from flyball.inference.scripted import FunctionEngine
-from flyball.inference.stream import TextDelta, collect
+from flyball.inference.stream import Finish, StreamEvent, TextDelta, ToolCallDelta, collect
 from flyball.testing import FakeClock
 from tests.inference.strategies import messages
 from tests.inference.wrapped import (
@@ -241,6 +242,28 @@ async def test_what_cannot_be_read_is_asked_again_and_put_right() -> None:
             await engine.infer(REQUEST)
     assert len(model.requests) == 2
     assert len(said) == 1
+
+
+async def test_pieces_that_make_no_answer_are_their_readers_to_judge() -> None:
+    class Odd(Model):
+        async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+            del request
+            yield ToolCallDelta(0, "{}")
+            yield Finish()
+
+    store = MemoryCache()
+    events = [event async for event in cached(Odd(), store).stream(REQUEST)]
+    assert len(events) == 2
+    assert len(store) == 0
+
+
+async def test_a_store_that_is_set_up_wrongly_is_told_also_when_something_is_kept() -> None:
+    class Wrong(Forgetful):
+        async def put(self, key: str, answer: bytes, ttl: float | None = None) -> None:
+            raise ConfigurationFailure("no such table")
+
+    with pytest.raises(ConfigurationFailure, match="no such table"):
+        await cached(Model(), Wrong()).infer(REQUEST)
 
 
 async def test_a_file_that_is_none_of_ours_is_told(tmp_path: Path) -> None:

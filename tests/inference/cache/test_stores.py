@@ -231,3 +231,18 @@ async def test_who_waits_for_a_lock_may_go_away(tmp_path: Path) -> None:
     holder.close()
     await store.put("c", b"z")
     assert await store.get("c") == b"z"
+
+
+async def test_a_file_that_others_read_in_the_old_way_is_waited_for(tmp_path: Path) -> None:
+    """Until its log can be set up: SQLite does not wait for that by itself."""
+    store = SQLiteCache(tmp_path / "a.db", timeout=0.05)
+    await store.put("a", b"x")
+    await store.aclose()
+    reader = sqlite3.connect(store.path, isolation_level=None)
+    reader.execute("PRAGMA journal_mode = DELETE")
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM answer").fetchall()
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        await store.get("a")
+    reader.close()
+    assert await store.get("a") == b"x"
