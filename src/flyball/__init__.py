@@ -72,8 +72,13 @@ if TYPE_CHECKING:
     from flyball.core.pin import instruction_pin
     from flyball.core.snapshot import RunSnapshot
     from flyball.core.tokens import TokenEstimator, by_bytes, by_characters, by_words, estimate_tokens
+    from flyball.inference.cache.engine import cached
+    from flyball.inference.cache.sqlite import SQLiteCache
+    from flyball.inference.cache.store import MemoryCache
     from flyball.inference.embedder import Embedder
+    from flyball.inference.fallback import fallback
     from flyball.inference.hashed_embedder import HashedEmbedder
+    from flyball.inference.limiting import limited
     from flyball.inference.middleware.kinds import (
         ChangeRequest,
         DualMiddleware,
@@ -84,6 +89,13 @@ if TYPE_CHECKING:
     from flyball.inference.middleware.logs import Logging
     from flyball.inference.middleware.max_tokens import MaxTokens
     from flyball.inference.middleware.timing import Timing
+    from flyball.inference.retry_policy import RetryPolicy
+    from flyball.inference.retrying import retrying
+    from flyball.inference.routing.capability import by_capability
+    from flyball.inference.routing.classifier import by_classifier
+    from flyball.inference.routing.model_classifier import ModelClassifier
+    from flyball.inference.routing.round_robin import round_robin
+    from flyball.inference.routing.threshold import by_threshold
     from flyball.memory.buffer import ConversationBuffer
     from flyball.memory.compactor import Compactor
     from flyball.memory.conversation import Conversation
@@ -251,7 +263,6 @@ if TYPE_CHECKING:
     )
     from flyball.validate.reflection import Reflection
     from flyball.validate.repair import ModelRepair, OutputRepair, RepairStrategy
-    from flyball.validate.retry import RetryPolicy
     from flyball.validate.rules import Rule, RuleValidator
     from flyball.validate.semantic import SemanticCheck, SemanticValidator, Verdict
 
@@ -266,8 +277,12 @@ _LATER = {
     "AuditLog": "flyball.validate.interceptors",
     "AutoContext": "flyball.memory.summaries",
     "by_bytes": "flyball.core.tokens",
+    "by_capability": "flyball.inference.routing.capability",
     "by_characters": "flyball.core.tokens",
+    "by_classifier": "flyball.inference.routing.classifier",
+    "by_threshold": "flyball.inference.routing.threshold",
     "by_words": "flyball.core.tokens",
+    "cached": "flyball.inference.cache.engine",
     "Candidate": "flyball.rerank.candidate",
     "chain": "flyball.orchestrate.flow.handing",
     "chain_filters": "flyball.orchestrate.flow.filters",
@@ -309,6 +324,7 @@ _LATER = {
     "EvictionStrategy": "flyball.memory.policy",
     "ExecutionHints": "flyball.orchestrate.contracts",
     "ExecutionPlan": "flyball.orchestrate.plan",
+    "fallback": "flyball.inference.fallback",
     "FilterChain": "flyball.validate.filter_chain",
     "FilterPolicy": "flyball.validate.filter_chain",
     "FlowResult": "flyball.orchestrate.flow.result",
@@ -340,6 +356,7 @@ _LATER = {
     "KeywordScorer": "flyball.rerank.keyword",
     "Knowledge": "flyball.context.knowledge",
     "KnowledgeBase": "flyball.context.knowledge_base",
+    "limited": "flyball.inference.limiting",
     "load_folder": "flyball.context.chunking.folder",
     "LocalRuntime": "flyball.orchestrate.local",
     "Logging": "flyball.inference.middleware.logs",
@@ -351,11 +368,13 @@ _LATER = {
     "MaxRunDuration": "flyball.validate.conditions",
     "MaxTokens": "flyball.inference.middleware.max_tokens",
     "MaxTurns": "flyball.validate.guardrails",
+    "MemoryCache": "flyball.inference.cache.store",
     "MemoryPolicy": "flyball.memory.policy",
     "MessageInterceptor": "flyball.validate.interceptors",
     "MetricsCollector": "flyball.observe.metrics",
     "Middleware": "flyball.inference.middleware.kinds",
     "Mode": "flyball.orchestrate.contracts",
+    "ModelClassifier": "flyball.inference.routing.model_classifier",
     "ModelPlanner": "flyball.orchestrate.plan.planner",
     "ModelPricing": "flyball.observe.pricing",
     "ModelRepair": "flyball.validate.repair",
@@ -410,7 +429,9 @@ _LATER = {
     "ResponseInterceptor": "flyball.validate.interceptors",
     "retrieve_handler": "flyball.orchestrate.plan.handlers",
     "Retriever": "flyball.context.retriever",
-    "RetryPolicy": "flyball.validate.retry",
+    "retrying": "flyball.inference.retrying",
+    "RetryPolicy": "flyball.inference.retry_policy",
+    "round_robin": "flyball.inference.routing.round_robin",
     "Rule": "flyball.validate.rules",
     "RuleValidator": "flyball.validate.rules",
     "RunCompletedEvent": "flyball.observe.events",
@@ -432,6 +453,7 @@ _LATER = {
     "SpecializedConfig": "flyball.orchestrate.patterns.specialized",
     "SpecializedLoop": "flyball.orchestrate.patterns.specialized",
     "SpecializedResult": "flyball.orchestrate.patterns.specialized",
+    "SQLiteCache": "flyball.inference.cache.sqlite",
     "SQLiteJournal": "flyball.runtime.sqlite",
     "SQLiteKnowledgeBase": "flyball.context.sqlite_knowledge",
     "SQLiteRetriever": "flyball.context.sqlite_retriever",
@@ -574,6 +596,7 @@ __all__ = [
     "MaxRunDuration",
     "MaxTokens",
     "MaxTurns",
+    "MemoryCache",
     "MemoryJournal",
     "MemoryPolicy",
     "Message",
@@ -581,6 +604,7 @@ __all__ = [
     "MetricsCollector",
     "Middleware",
     "Mode",
+    "ModelClassifier",
     "ModelInfo",
     "ModelPlanner",
     "ModelPricing",
@@ -652,6 +676,7 @@ __all__ = [
     "RunUsage",
     "Runtime",
     "RuntimeEvent",
+    "SQLiteCache",
     "SQLiteJournal",
     "SQLiteKnowledgeBase",
     "SQLiteRetriever",
@@ -720,8 +745,12 @@ __all__ = [
     "agent_handler",
     "assistant",
     "by_bytes",
+    "by_capability",
     "by_characters",
+    "by_classifier",
+    "by_threshold",
     "by_words",
+    "cached",
     "calls_waiting",
     "chain",
     "chain_filters",
@@ -733,9 +762,11 @@ __all__ = [
     "estimate_run_cost",
     "estimate_tokens",
     "events",
+    "fallback",
     "infer_handler",
     "instruction_pin",
     "keep_last_n",
+    "limited",
     "load_folder",
     "pattern_handler",
     "pending_approvals",
@@ -743,6 +774,8 @@ __all__ = [
     "refresh_index",
     "rerank_handler",
     "retrieve_handler",
+    "retrying",
+    "round_robin",
     "send_results",
     "send_signal",
     "snapshot_at",

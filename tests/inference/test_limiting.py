@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,24 +13,22 @@ from hypothesis import strategies as st
 from flyball import Agent
 from flyball.core.errors import EngineError, UnknownModel, UserError
 from flyball.core.messages import Message, user
+from flyball.core.usage import Usage
 from flyball.inference.engine import Engine
-from flyball.inference.limiting import WINDOW, Gate, Limit, LimitedEngine, behind, limited
+from flyball.inference.gate import Gate
+from flyball.inference.limiting import LimitedEngine, behind, limited
 from flyball.inference.profile import Profile, profile_for
 from flyball.inference.rendered import Prompt, Renders
 from flyball.inference.request import ModelInfo, Request, Result
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.inference.stream import StreamEvent, collect
+from flyball.inference.window import WINDOW, Limit
 from flyball.testing import FakeClock
 from flyball.testing.conformance import EngineConformance
+from tests.inference.wrapped import Model, settled
 from tests.patience import PATIENCE
 
 REQUEST = Request((user("hello"),))
-
-
-async def settled() -> None:
-    """Let everything run that can."""
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 class Held:
@@ -42,18 +41,24 @@ class Held:
         self.tasks: list[asyncio.Task[None]] = []
         self.ends: list[asyncio.Event] = []
         self.inside: list[int] = []
+        self.tokens: list[int] = []
+        """Of each call: those expected, and in the end those used."""
 
-    def call(self) -> None:
+    def call(self, tokens: int = 0, used: int | None = None) -> None:
         number = len(self.tasks)
         self.ends.append(asyncio.Event())
-        self.tasks.append(asyncio.ensure_future(self._call(number)))
+        self.tokens.append(tokens)
+        self.tasks.append(asyncio.ensure_future(self._call(number, tokens, used)))
 
-    async def _call(self, number: int) -> None:
-        async with self.gate:
+    async def _call(self, number: int, tokens: int, used: int | None) -> None:
+        async with self.gate.call(tokens) as call:
             self.began.append((number, self.clock.now()))
             self.inside.append(number)
             try:
                 await self.ends[number].wait()
+                if used is not None:
+                    self.tokens[number] = used
+                    call.used(Usage(used))
             finally:
                 self.inside.remove(number)
 
@@ -200,14 +205,103 @@ async def test_without_limits_nobody_waits() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "4"])
-@pytest.mark.parametrize("name", ["requests_per_minute", "max_concurrent"])
+@pytest.mark.parametrize("name", ["requests_per_minute", "max_concurrent", "tokens_per_minute"])
 def test_a_limit_is_a_whole_number_from_1(name: str, value: object) -> None:
     with pytest.raises(UserError, match=f"{name}={value!r}"):
         limited(ScriptedEngine(), **{name: value})  # pyright: ignore[reportArgumentType]
 
 
+async def test_no_more_tokens_are_used_in_a_minute_than_may_be() -> None:
+    held = Held(Limit(tokens_per_minute=100))
+    for tokens in (60, 40, 30, 70):
+        held.call(tokens)
+    await settled()
+    assert [number for number, _ in held.began] == [0, 1]
+    await held.clock.advance(WINDOW)
+    await settled()
+    assert [number for number, _ in held.began] == [0, 1, 2, 3]
+    await held.cancel_all()
+
+
+async def test_what_a_call_used_takes_the_place_of_what_was_expected() -> None:
+    held = Held(Limit(tokens_per_minute=100))
+    held.call(90, used=20)
+    held.call(80)
+    held.call(1)
+    await settled()
+    assert held.inside == [0]
+    held.ends[0].set()
+    await settled()
+    assert held.inside == [1], "the first has used less than was expected of it"
+    await held.clock.advance(WINDOW)
+    await settled()
+    assert held.inside == [1, 2]
+    await held.cancel_all()
+
+
+async def test_a_call_that_used_more_keeps_the_next_waiting() -> None:
+    held = Held(Limit(tokens_per_minute=100))
+    held.call(10, used=100)
+    held.ends[0].set()
+    await settled()
+    await held.clock.advance(30.0)
+    held.call(1)
+    await settled()
+    assert not held.inside
+    await held.clock.advance(30.0)
+    await settled()
+    assert held.inside == [1]
+    await held.cancel_all()
+
+
+async def test_a_call_larger_than_a_minute_goes_alone() -> None:
+    held = Held(Limit(tokens_per_minute=100))
+    held.call(1)
+    held.call(1000)
+    held.call(1)
+    await settled()
+    assert len(held.began) == 1
+    await held.clock.advance(WINDOW)
+    await settled()
+    assert len(held.began) == 2
+    await held.clock.advance(WINDOW)
+    await settled()
+    assert len(held.began) == 3
+    await held.cancel_all()
+
+
+async def test_who_goes_away_before_it_began_leaves_its_tokens() -> None:
+    held = Held(Limit(tokens_per_minute=100))
+    held.call(60)
+    held.call(60)
+    held.call(40)
+    await settled()
+    held.tasks[1].cancel()
+    await settled()
+    assert held.inside == [0, 2]
+    await held.cancel_all()
+
+
+async def test_beginnings_have_a_delay_between_them() -> None:
+    held = Held(Limit(min_delay=1.5))
+    for _ in range(3):
+        held.call()
+    for _ in range(8):
+        await settled()
+        await held.clock.advance(0.5)
+    start = held.began[0][1]
+    assert [at - start for _, at in held.began] == [0, 1.5, 3]
+    await held.cancel_all()
+
+
+@pytest.mark.parametrize("value", [0, -1, 61, True, "4", float("nan")], ids=str)
+def test_a_delay_is_of_up_to_a_minute(value: object) -> None:
+    with pytest.raises(UserError, match="min_delay="):
+        limited(ScriptedEngine(), min_delay=value)  # pyright: ignore[reportArgumentType]
+
+
 actions = st.one_of(
-    st.just(("call", 0)),
+    st.tuples(st.just("call"), st.integers(0, 150)),
     st.tuples(st.just("end"), st.integers(0, 30)),
     st.tuples(st.just("cancel"), st.integers(0, 30)),
     st.tuples(st.just("advance"), st.integers(1, 70)),
@@ -216,17 +310,23 @@ actions = st.one_of(
 
 
 @given(
-    per_minute=st.none() | st.integers(1, 4),
-    at_once=st.none() | st.integers(1, 3),
+    limit=st.builds(
+        Limit,
+        st.none() | st.integers(1, 4),
+        st.none() | st.integers(1, 3),
+        st.none() | st.integers(1, 200),
+        st.none() | st.sampled_from([1, 7.5, 60]),
+    ),
     script=st.lists(actions, max_size=60),
 )
 async def test_whatever_happens_the_limit_holds_and_nobody_is_forgotten(
-    per_minute: int | None, at_once: int | None, script: list[tuple[str, int]]
+    limit: Limit, script: list[tuple[str, int]]
 ) -> None:
-    held = Held(Limit(per_minute, at_once))
+    held = Held(limit)
     for action, number in script:
         if action == "call":
-            held.call()
+            # Some are said to have used less in the end than was expected of them.
+            held.call(number, number // 2 if number % 3 == 0 else None)
         elif action == "end" and number < len(held.ends):
             held.ends[number].set()
         elif action == "cancel" and number < len(held.tasks):
@@ -265,12 +365,26 @@ def _holds(held: Held) -> None:
     allowed = limit.requests_per_minute
     if allowed is not None:
         assert all(later - earlier >= WINDOW for earlier, later in zip(times, times[allowed:], strict=False))
+    if limit.min_delay is not None:
+        assert all(later - earlier >= limit.min_delay for earlier, later in pairwise(times))
+    if limit.tokens_per_minute is not None:
+        for last, (number, at) in enumerate(held.began):
+            within = [one for one, earlier in held.began[: last + 1] if earlier + WINDOW > at]
+            tokens = [held.tokens[one] for one in within]
+            alone = held.tokens[number] == sum(tokens)
+            assert sum(tokens) <= limit.tokens_per_minute or alone
 
 
 def _is_full_or_nobody_waits(held: Held) -> None:
     limit, now = held.gate.limit, held.clock.now()
     recent = sum(at > now - WINDOW for _, at in held.began)
     full = len(held.inside) == limit.max_concurrent or recent == limit.requests_per_minute
+    if limit.min_delay is not None and held.began:
+        full = full or now - held.began[-1][1] < limit.min_delay
+    if limit.tokens_per_minute is not None and held.gate.waiting:
+        first = next(n for n, task in enumerate(held.tasks) if not task.done() and n not in dict(held.began))
+        there = sum(held.tokens[number] for number, at in held.began if at > now - WINDOW)
+        full = full or (there > 0 and there + held.tokens[first] > limit.tokens_per_minute)
     assert full or not held.gate.waiting
 
 
@@ -398,7 +512,43 @@ async def test_engines_may_stand_behind_one_gate() -> None:
 
 
 async def test_real_time_lets_the_next_one_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flyball.inference.limiting.WINDOW", 0.01)
+    monkeypatch.setattr("flyball.inference.window.WINDOW", 0.01)
     engine = limited(ScriptedEngine("one", "two"), requests_per_minute=1)
     async with asyncio.timeout(PATIENCE):
         assert [(await engine.infer(REQUEST)).content for _ in range(2)] == ["one", "two"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_counts_with_what_is_expected_until_its_usage_comes(stream: bool) -> None:
+    clock = FakeClock()
+    model = Model(usage=Usage(30, 20))
+    engine = limited(model, tokens_per_minute=100, estimate=lambda _: 90, clock=clock)
+
+    async def call() -> Result:
+        return await (collect(engine.stream(REQUEST)) if stream else engine.infer(REQUEST))
+
+    calls = [asyncio.ensure_future(call()) for _ in range(2)]
+    await settled()
+    assert len(model.requests) == 1, "50 were used, and 90 more are expected"
+    await clock.advance(WINDOW)
+    await asyncio.gather(*calls)
+    assert len(model.requests) == 2
+
+
+async def test_an_answer_that_does_not_say_what_it_used_counts_as_expected() -> None:
+    clock, model = FakeClock(), Model()
+    engine = limited(model, tokens_per_minute=100, estimate=lambda _: 60, clock=clock)
+    await engine.infer(REQUEST)
+    second = asyncio.ensure_future(engine.infer(REQUEST))
+    await settled()
+    assert len(model.requests) == 1
+    await clock.advance(WINDOW)
+    await second
+
+
+async def test_nothing_is_estimated_where_no_tokens_are_counted() -> None:
+    def never(_: Request) -> int:
+        raise AssertionError
+
+    engine = limited(Model(), requests_per_minute=9, estimate=never)
+    assert (await engine.infer(REQUEST)).content == "model heard hello"

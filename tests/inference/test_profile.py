@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
 from flyball.core.spec import OutputMode
 from flyball.inference.model_string import PROVIDERS, ModelRef, parse_model
-from flyball.inference.profile import UNKNOWN, Profile, profile_for
+from flyball.inference.profile import ABILITIES, UNKNOWN, Profile, combined, profile_for, shared
 from flyball.inference.request import ModelInfo
 from flyball.inference.scripted import ScriptedEngine
 
@@ -66,3 +69,40 @@ def test_an_engines_own_profile_wins() -> None:
         profile = "a text"
 
     assert profile_for(Odd()) == profile_for(ScriptedEngine())
+
+
+# Several
+
+profiles = st.builds(
+    Profile,
+    **{name: st.booleans() for name in ABILITIES},
+    context_window=st.sampled_from([0, 100, 200]),
+    default_output_mode=st.sampled_from(OutputMode),
+)
+some_profiles = st.lists(profiles, min_size=1, max_size=4)
+
+
+@given(some_profiles)
+def test_what_is_shared_is_what_each_can_do(several: list[Profile]) -> None:
+    found = shared(several)
+    for name in ABILITIES:
+        assert getattr(found, name) is all(getattr(one, name) for one in several)
+    windows = [one.context_window for one in several if one.context_window]
+    assert found.context_window == (min(windows) if windows else 0)
+    needed = {OutputMode.TOOL: found.tools, OutputMode.NATIVE: found.native_schema}
+    assert needed.get(found.default_output_mode, True)
+    assert shared([found, found]) == found
+    assert replace(shared(several[::-1]), default_output_mode=found.default_output_mode) == found
+
+
+@given(some_profiles)
+def test_what_is_combined_is_what_any_can_do(several: list[Profile]) -> None:
+    found = combined(several)
+    for name in ABILITIES:
+        assert getattr(found, name) is any(getattr(one, name) for one in several)
+    assert found.context_window == max(one.context_window for one in several)
+    assert combined([found]) == found
+
+
+def test_every_ability_is_known() -> None:
+    assert [name for name, value in asdict(Profile()).items() if isinstance(value, bool)] == list(ABILITIES)

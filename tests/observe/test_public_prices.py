@@ -107,6 +107,7 @@ def test_without_a_usage_there_is_no_price() -> None:
 def test_every_provider_that_flyball_knows_has_its_place() -> None:
     paid = {"openai": "gpt-5", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.5-pro"}
     paid |= {"vertex": "gemini-2.5-pro", "vertex-anthropic": "claude-sonnet-4-5"}
+    paid |= {"azure": "gpt-5", "openrouter": "openai/gpt-5"}
     known = {name for name in PROVIDERS if price(f"{name}:{paid.get(name, 'gpt-5')}") is not None}
     assert known == set(paid)
 

@@ -170,6 +170,7 @@ EXAMPLE_RUNS = (
         "We are sorry, it comes on Tuesday.",
     ),
     ExampleRun("watching", "What does a kite cost?", "A kite costs 12."),
+    ExampleRun("wrappers", "Is the shop open?", "It is open.", answers=("It is open.",)),
     ExampleRun(
         "testing_an_agent",
         "There is no tea!",

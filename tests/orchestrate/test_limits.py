@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flyball import Agent, Limits, RunContext, UsageLimits, UsageQuota, tool
+from flyball import Agent, Limits, ModelRepair, RunContext, UsageLimits, UsageQuota, tool
 from flyball.core.errors import (
     CancelledTimeout,
     FlyballError,
@@ -21,6 +22,7 @@ from flyball.core.errors import (
 )
 from flyball.core.events import Outcome, TimePassed
 from flyball.core.history import check_history
+from flyball.core.ids import new_id
 from flyball.core.messages import Message, ResultKind, Text, ToolCall
 from flyball.core.usage import Usage
 from flyball.inference.answers import Answer
@@ -403,3 +405,16 @@ async def test_progress_is_no_circle(run: Runner) -> None:
 async def test_circles_may_be_allowed(run: Runner) -> None:
     agent = Agent(Script(*circle(("add", 1)) * 15, "done"), tools=[add], limits=Limits(repeated_calls=None))
     assert (await run(agent, "go")).output == "done"
+
+
+async def test_a_model_is_told_the_runs_deadline_wherever_it_is_called(where: Where) -> None:
+    """Also where it puts an answer right; without a deadline nothing is sent of one."""
+    clock = FakeClock()
+    model, mender = Script("Rome?"), Script('{"name": "Rome", "people": 3}', name="mender")
+    agent = Agent(model, output=City, output_mode="native", features=[ModelRepair(mender)])
+    await where.run(agent, "go", new_id(), timeout=60, clock=clock)
+    assert [one.deadline for one in (*model.requests, *mender.requests)] == [clock.now() + 60] * 2
+    plain = Script("fine")
+    await where.run(Agent(plain), "go", new_id(), clock=clock)
+    assert plain.last.deadline is None
+    assert b"deadline" not in msgspec.json.encode(plain.last)

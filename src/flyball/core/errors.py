@@ -3,7 +3,8 @@
     FlyballError
     ├── InferenceFailure            inference_failure       retry with backoff, sometimes
     │   ├── EngineError                 INFERENCE_ENGINE_ERROR
-    │   │   └── ModelHTTPError
+    │   │   ├── ModelHTTPError
+    │   │   └── AllModelsFailed
     │   ├── ModelUnavailable            INFERENCE_MODEL_UNAVAILABLE
     │   │   └── ModelDownloadFailed         INFERENCE_MODEL_DOWNLOAD_FAILED
     │   │       └── ModelHashMismatch           INFERENCE_MODEL_HASH_MISMATCH
@@ -242,6 +243,10 @@ class ModelHTTPError(EngineError):
     def retry_after(self) -> float | None:
         """In how many seconds the provider wants to be asked again, if it said so."""
         return self.details.get("retry_after")
+
+
+class AllModelsFailed(EngineError):
+    """Each of several models failed: details `attempts`, one entry a try, with its model and its error."""
 
 
 class ModelUnavailable(InferenceFailure):

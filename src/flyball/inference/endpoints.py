@@ -13,8 +13,10 @@ from msgspec import Struct
 from flyball.core.clock import Clock
 from flyball.core.errors import UnknownModel, UserError
 from flyball.inference.engine import Engine
-from flyball.inference.limiting import Gate, Limit, behind
+from flyball.inference.gate import Gate
+from flyball.inference.limiting import behind
 from flyball.inference.registry import DEFAULT, Registry, resolve_engine
+from flyball.inference.window import Limit
 
 
 class Endpoint(Struct, frozen=True):
@@ -23,14 +25,16 @@ class Endpoint(Struct, frozen=True):
     model: str | Engine
     requests_per_minute: int | None = None
     max_concurrent: int | None = None
+    tokens_per_minute: int | None = None
+    min_delay: float | None = None
 
     def __post_init__(self) -> None:
-        Limit(self.requests_per_minute, self.max_concurrent)
+        _ = self.limit  # which refuses what is no limit
 
     @property
     def limit(self) -> Limit:
         """How much it may be asked."""
-        return Limit(self.requests_per_minute, self.max_concurrent)
+        return Limit(self.requests_per_minute, self.max_concurrent, self.tokens_per_minute, self.min_delay)
 
 
 class Endpoints:

@@ -7,7 +7,7 @@ a model that nobody knows gets its provider's row, and a provider that nobody kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -36,6 +36,11 @@ class Profile(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     context_window: int = 0
     default_output_mode: OutputMode = OutputMode.TOOL
 
+
+ABILITIES = ("tools", "parallel_tool_calls", "native_schema", "grammar", "thinking", "images")
+"""The fields of a profile that say what a model can do."""
+_NEEDED = {OutputMode.TOOL: "tools", OutputMode.NATIVE: "native_schema", OutputMode.GRAMMAR: "grammar"}
+"""What a model must be able to do for an output mode."""
 
 UNKNOWN = Profile(parallel_tool_calls=False)
 """For a model that nobody knows: tools, one at a time, and nothing else taken for granted."""
@@ -117,6 +122,25 @@ def profile_for(model: ModelRef | ModelInfo | Engine) -> Profile:
         model = model.model_info()
     row = _row(model.provider, model.name)
     return replace(row, context_window=model.context_window) if model.context_window else row
+
+
+def shared(profiles: Sequence[Profile]) -> Profile:
+    """What all of them can do: the window is the smallest that is known.
+
+    The output mode is the first that one of them prefers and all can serve.
+    """
+    can = {name: all(getattr(one, name) for one in profiles) for name in ABILITIES}
+    windows = [one.context_window for one in profiles if one.context_window]
+    modes = [one.default_output_mode for one in profiles]
+    mode = next((mode for mode in modes if can.get(_NEEDED.get(mode, ""), True)), OutputMode.PROMPTED)
+    return Profile(**can, context_window=min(windows, default=0), default_output_mode=mode)
+
+
+def combined(profiles: Sequence[Profile]) -> Profile:
+    """What any of them can do: the window is the largest that is known, the output mode is the first's."""
+    can = {name: any(getattr(one, name) for one in profiles) for name in ABILITIES}
+    window = max([one.context_window for one in profiles])
+    return Profile(**can, context_window=window, default_output_mode=profiles[0].default_output_mode)
 
 
 def _row(provider: str, name: str) -> Profile:

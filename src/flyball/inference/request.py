@@ -29,7 +29,8 @@ class Request(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, 
 
     `tools` holds the function tools and the output tools; `output` and `grammar` constrain the text;
     `allows_text` is false where only a tool call counts as an answer. `id` is the effect's id: the same when
-    the call is made again after a crash.
+    the call is made again after a crash. `deadline` is when the run that asks has no more use for an answer,
+    in seconds since the epoch, for who would wait or try again; None where it has all the time.
     """
 
     messages: tuple[Message, ...]
@@ -40,6 +41,7 @@ class Request(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, 
     grammar: str | None = None
     allows_text: bool = True
     id: str = ""
+    deadline: float | None = None
 
     @property
     def run_id(self) -> str:

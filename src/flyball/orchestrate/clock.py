@@ -1,23 +1,5 @@
-"""The machine's own clock."""
+"""The clock that loops go by: the machine's own, which model calls go by too."""
 
-from __future__ import annotations
+from flyball.inference.system_clock import SYSTEM_CLOCK, SystemClock
 
-import asyncio
-import time
-from collections.abc import Callable
-
-from flyball.core.clock import Timer
-
-
-class SystemClock:
-    """Time as the operating system tells it, timers from the running event loop."""
-
-    __slots__ = ()
-    now = staticmethod(time.time)
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call back at a time."""
-        return asyncio.get_running_loop().call_later(max(0.0, when - time.time()), callback)
-
-
-SYSTEM_CLOCK = SystemClock()
+__all__ = ["SYSTEM_CLOCK", "SystemClock"]

@@ -23,6 +23,7 @@ def compact_request(state: State, effect: Infer) -> Request:
         (system(compactor.instructions), user(f"The conversation:\n\n{told}")),
         settings=compactor.settings,
         id=effect.id,
+        deadline=state.deadline,
     )
 
 

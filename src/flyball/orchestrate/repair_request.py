@@ -34,6 +34,7 @@ def repair_request(state: State, effect: Infer) -> Request:
         settings=repairer.settings,
         output=OutputObject(schema, name, strict=output.strict) if repairer.native and schema else None,
         id=effect.id,
+        deadline=state.deadline,
     )
 
 

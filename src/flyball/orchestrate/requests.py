@@ -74,6 +74,7 @@ def request_of(state: State, effect: Infer, parts: RequestParts) -> Request:
         parts.grammar,
         parts.allows_text,
         effect.id,
+        state.deadline,
     )
 
 

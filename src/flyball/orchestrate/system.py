@@ -29,6 +29,7 @@ from flyball.core.messages import Content, Text
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.engine import Engine
 from flyball.inference.registry import resolve_engine
+from flyball.inference.retry_policy import RetryPolicy
 from flyball.inference.stream import Finish, PartStart, Restart, StreamEvent, TextDelta, close_stream
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.beginning import prompt_message
@@ -65,7 +66,6 @@ from flyball.orchestrate.serving.flows import FlowServing, Patterns, recorded_re
 from flyball.orchestrate.serving.pieces import told_in_pieces
 from flyball.orchestrate.serving.trying import Pieces, alone, last_of, sensible_retry, tried_again
 from flyball.orchestrate.state import State
-from flyball.validate.retry import RetryPolicy
 
 
 class System:

@@ -7,7 +7,6 @@
 - `conditions`: end a run after an answer, for a reason.
 - `rules`, `semantic`: whether an output holds to named checks, and whether it means what was asked for.
 - `repair`, `reflection`: what is done about an output that cannot be read, or could be better.
-- `retry`: how often something is tried again, and after how long.
 
 Most are small objects for `Agent(features=[...])` or `Agent(validators=[...])`. Rules: a package of the band
 imports core and inference and none of its neighbours; what is here decides, and leaves it to the loop to act

@@ -10,8 +10,9 @@ from flyball import Agent, MaxTokens, Timing
 from flyball.adapters.cli.endpoints import read_limit, within_limits
 from flyball.core.errors import UserError
 from flyball.core.messages import user
-from flyball.inference.limiting import Limit, LimitedEngine
+from flyball.inference.limiting import LimitedEngine
 from flyball.inference.request import Request
+from flyball.inference.window import Limit
 from flyball.testing import ScriptedEngine
 from tests.adapters.cli.conftest import Flyball
 
@@ -25,6 +26,7 @@ AGENTS = "tests.adapters.cli.agents"
         ("local=concurrent:1", "local", Limit(max_concurrent=1)),
         ("http://localhost:8000/v1#m=rpm:7", "http://localhost:8000/v1#m", Limit(7)),
         ("a=b=concurrent:2, rpm:3", "a=b", Limit(3, 2)),
+        ("a=tpm:9000", "a", Limit(tokens_per_minute=9000)),
     ],
 )
 def test_a_limit_is_read(said: str, name: str, limit: Limit) -> None:

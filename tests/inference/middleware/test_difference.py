@@ -24,6 +24,7 @@ _requests = st.builds(
     grammar=maybe(texts),
     allows_text=st.booleans(),
     id=texts,
+    deadline=maybe(st.floats(0, 4e9)),
 )
 
 

@@ -57,6 +57,7 @@ from flyball.core.errors import (
 from flyball.core.events import ChildStarted, FlowStarted, Stage, Started, StepEnded
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
+from flyball.inference.retry_policy import RetryPolicy
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.orchestrate.flow.functions import function_of
 from flyball.orchestrate.flow.parts import StepOutcome
@@ -67,7 +68,6 @@ from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.recorded import load, load_any
 from flyball.testing import FakeClock
 from flyball.tool.errors import CallDeferred
-from flyball.validate.retry import RetryPolicy
 from tests.orchestrate.dying import Dying
 from tests.orchestrate.models import Hanging, NeverAsked, Place, Script
 from tests.orchestrate.where import Where

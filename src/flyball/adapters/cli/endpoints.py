@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flyball.core.errors import UserError
-from flyball.inference.limiting import Gate, Limit, behind
+from flyball.inference.gate import Gate
+from flyball.inference.limiting import behind
+from flyball.inference.window import Limit
 from flyball.orchestrate.agent import Agent
 
 _FORM = "write it like --endpoint openai:gpt-5=rpm:60,concurrent:4"
-_WORDS = {"rpm": "requests_per_minute", "concurrent": "max_concurrent"}
+_WORDS = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute", "concurrent": "max_concurrent"}
 
 
 def within_limits(agents: Sequence[Agent[Any, Any]], said: Iterable[str]) -> list[Agent[Any, Any]]:

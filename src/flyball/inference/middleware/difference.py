@@ -21,6 +21,7 @@ _REST: dict[str, Any] = {
     "grammar": str | None,
     "allows_text": bool,
     "id": str,
+    "deadline": float | None,
 }
 """The fields of a request that are rarely changed, with their types."""
 

@@ -37,6 +37,7 @@ from flyball.core.events import VERSION, Ended, Event, FlowStarted, Outcome, Res
 from flyball.core.flow import FlowNode, node_at
 from flyball.core.signals import Signal
 from flyball.core.usage import RunUsage
+from flyball.inference.system_clock import sleep
 from flyball.orchestrate.awaiting import is_cancelled
 from flyball.orchestrate.children import (
     Cancel,
@@ -60,7 +61,6 @@ from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.recorded import load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.tool.result import describe
-from flyball.validate.retry import waited
 
 _NOT_THE_STEPS = (JournalFailure, WorkPutAside)
 """What keeps a step from ending and is no failure of its own: the flow can be gone on with."""
@@ -256,7 +256,7 @@ class FlowDrive(Ledger[FlowState]):
             return None
         assert isinstance(effect, RunStep)
         if effect.after:
-            await waited(effect.after - self.clock.now(), self.clock)
+            await sleep(effect.after - self.clock.now(), self.clock)
         began, part = self.clock.now(), part_at(self._root, effect.path)
         output: Any = None
         loop_id, error, again = "", None, False

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from flyball.core.flow import FlowNode
+from flyball.inference.retry_policy import RetryPolicy
 from flyball.orchestrate.sensible import sensible_count
-from flyball.validate.retry import RetryPolicy
 
 Retries: TypeAlias = int | RetryPolicy
 """How often something is tried again, or by which policy."""

@@ -9,8 +9,12 @@ from msgspec.structs import asdict
 from flyball.core.errors import PlanRejected, UserError
 from flyball.core.forms.fields import Fields, malformed
 from flyball.core.messages import JSON
+from flyball.inference.retry_policy import RetryPolicy
 from flyball.orchestrate.flow.retrying import Retries
-from flyball.validate.retry import RetryPolicy
+
+
+_NUMBERS = ("max_retries", "backoff", "factor", "max_backoff", "jitter")
+"""What a step is tried again by; all else of a policy is about model calls."""
 
 
 def retries_to_json(retries: Retries | None) -> JSON:
@@ -27,7 +31,7 @@ def retries_to_json(retries: Retries | None) -> JSON:
             "executor",
             limit="retries",
         )
-    return {name: value for name, value in asdict(retries).items() if value is not None}
+    return {name: value for name, value in asdict(retries).items() if name in _NUMBERS and value is not None}
 
 
 def retries_from_json(fields: Fields, key: str) -> Retries | None:
@@ -41,7 +45,7 @@ def retries_from_json(fields: Fields, key: str) -> Retries | None:
         return fields.whole(key)
     inner = Fields(fields.any(key), fields.place(key))
     numbers: dict[str, Any] = {"max_retries": inner.whole("max_retries")}
-    numbers |= {name: inner.number(name) for name in ("backoff", "factor", "max_backoff", "jitter")}
+    numbers |= {name: inner.number(name) for name in _NUMBERS[1:]}
     if unknown := inner.rest():
         name = next(iter(unknown))
         raise malformed(inner.place(name), "left out: there is no such key here", unknown[name])

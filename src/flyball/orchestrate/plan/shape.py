@@ -8,9 +8,9 @@ from typing import Any, cast
 from typing_extensions import TypeIs
 
 from flyball.core.errors import PlanRejected
+from flyball.inference.retry_policy import RetryPolicy
 from flyball.orchestrate.plan.retries import retries_to_json
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanBranch, PlanParallel, PlanStep, PlanTrace
-from flyball.validate.retry import RetryPolicy
 
 MOST_DEEP = 32
 """How deep parallels and branches may stand in each other."""

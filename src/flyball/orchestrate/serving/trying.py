@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 from flyball.core.clock import Clock
 from flyball.core.errors import UserError
+from flyball.inference.retry_policy import RetryPolicy
 from flyball.inference.stream import Finish, Restart, StreamEvent
+from flyball.inference.system_clock import sleep
 from flyball.orchestrate.contracts import SystemResponse
-from flyball.validate.retry import RetryPolicy, waited
 
 Pieces: TypeAlias = AsyncGenerator[StreamEvent | SystemResponse]
 """The pieces of answers, and last the response."""
@@ -62,7 +63,7 @@ async def tried_again(
         if not whole:
             yield Restart()
         retries += 1
-        await waited(policy.wait(retries, random()), clock)
+        await sleep(policy.wait(retries, random()), clock)
         pieces = again(response.loop_id)
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from flyball import RetryPolicy
 from flyball.core.backoff import LONGEST
 from flyball.core.errors import CancelledSignal, ContextExceeded, EngineError, UserError
+from flyball.inference.retry_policy import MODEL_CALLS, retried
 from flyball.testing import FakeClock
-from flyball.validate.retry import retried
 
 
 class Failing:
@@ -148,9 +149,60 @@ async def test_cancelling_is_looked_for_before_each_try() -> None:
         {"max_backoff": float("inf")},
         {"backoff": True},
         {"retry_if": 3},
+        {"min_remaining": -1},
+        {"max_retry_after": "soon"},
     ],
     ids=str,
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         RetryPolicy(**wrong)
+
+
+# What a server asks for, and what is left
+
+
+@given(policies, st.integers(0, 9), st.floats(0, 1000), st.none() | st.floats(0, 1000), st.floats(0, 1))
+def test_what_a_server_asks_for_is_the_wait(
+    policy: RetryPolicy, retries: int, asked: float, longest: float | None, chance: float
+) -> None:
+    policy = replace(policy, max_retries=retries + 1, max_retry_after=longest)
+    wait = policy.wait_after(EngineError("busy", retry_after=asked), retries, chance=chance)
+    assert wait == (asked if longest is None or asked <= longest else None)
+
+
+@given(policies, st.integers(0, 9), st.floats(0, 1000), st.floats(0, 1000), st.none() | st.floats(0, 1000))
+def test_nothing_is_tried_again_that_would_come_too_late(
+    policy: RetryPolicy, retries: int, left: float, least: float, asked: float | None
+) -> None:
+    policy = replace(policy, max_retries=retries + 1, min_remaining=least)
+    error = EngineError("busy", retry_after=asked)
+    without_end = policy.wait_after(error, retries)
+    assert without_end is not None
+    expected = None if left < least or without_end >= left else without_end
+    assert policy.wait_after(error, retries, left) == expected
+
+
+@pytest.mark.parametrize("asked", [None, -1, float("nan"), float("inf"), "soon", True], ids=str)
+def test_what_is_no_number_of_seconds_is_not_waited_for(asked: object) -> None:
+    policy = RetryPolicy(1, backoff=2.0)
+    assert policy.wait_after(EngineError("busy", retry_after=asked), 0) == 2.0
+
+
+async def test_a_deadline_ends_the_tries_of_a_function() -> None:
+    clock, work = FakeClock(), Failing(*BROKEN)
+    deadline = clock.now() + 3.0
+    policy = RetryPolicy(9, backoff=2.0)
+    running = asyncio.ensure_future(policy.run(work, clock=clock, deadline=deadline))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await clock.advance(2.0)
+    with pytest.raises(EngineError, match="broken 1"):
+        await running
+    assert work.runs == 2
+
+
+def test_model_calls_are_tried_again_as_gollem_does_it() -> None:
+    assert [MODEL_CALLS.wait(retry) for retry in range(1, 7)] == [1, 2, 4, 8, 16, 30]
+    assert MODEL_CALLS.wait(1, 1.0) == 1.25
+    assert (MODEL_CALLS.max_retries, MODEL_CALLS.min_remaining) == (5, 20)

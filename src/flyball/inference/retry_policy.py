@@ -1,4 +1,7 @@
-"""RetryPolicy: how often something is tried again, after how long, and after which failures."""
+"""RetryPolicy: how often something is tried again, after how long, and after which failures.
+
+There is one for all that is tried again: a function (`RetryPolicy.run`), and a model call (`retrying`).
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,30 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from flyball.core.backoff import Backoff
+from flyball.core.backoff import LONGEST, Backoff
 from flyball.core.clock import Clock
 from flyball.core.errors import FlyballError, UserError
-from flyball.inference.monotonic import MONOTONIC
+from flyball.inference.system_clock import SYSTEM_CLOCK, sleep
 
 T = TypeVar("T")
+
+
+_LEAST = {
+    "backoff": 0.0,
+    "factor": 1.0,
+    "max_backoff": 0.0,
+    "jitter": 0.0,
+    "min_remaining": 0.0,
+    "max_retry_after": 0.0,
+}
 
 
 class RetryPolicy(Struct, frozen=True):
     """What is tried again, and when: the wait is `backoff` seconds, multiplied by `factor` each time.
 
     With the defaults of everything but `max_retries` and `backoff` that is a fixed wait, as pagantic has it.
+    Where an error says when to come again (its details have `retry_after`, in seconds), that is the wait: it
+    is made neither shorter nor longer.
 
     Args:
         max_retries: how often it is tried again: it is run once more than that at the most.
@@ -31,6 +46,12 @@ class RetryPolicy(Struct, frozen=True):
         jitter: by which share of itself a wait may be longer, by chance: 0.25 for up to a quarter.
         retry_if: whether a failure is worth another try; without it, errors of flyball say so themselves
             (`retryable`), and all others are.
+        min_remaining: where there is a deadline, how many seconds must be left of it for another try. Nothing
+            is waited for that would come after it, either.
+        max_retry_after: an error that asks for a longer wait than this is not worth another try; without
+            it, any wait is kept, up to a day.
+        restart: whether an answer that broke off after some of it was handed on begins again; it is then
+            told as void (`flyball.inference.stream.Restart`). Only streams have that.
 
     Raises:
         UserError: a value that cannot be.
@@ -42,13 +63,16 @@ class RetryPolicy(Struct, frozen=True):
     max_backoff: float | None = None
     jitter: float = 0.0
     retry_if: Callable[[Exception], bool] | None = None
+    min_remaining: float = 0.0
+    max_retry_after: float | None = None
+    restart: bool = True
 
     def __post_init__(self) -> None:
         if type(self.max_retries) is not int or self.max_retries < 0:
             raise UserError(f"max_retries is a number from 0, not {self.max_retries!r}")
-        for name, least in (("backoff", 0.0), ("factor", 1.0), ("max_backoff", 0.0), ("jitter", 0.0)):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value is None and name == "max_backoff":
+            if value is None and name.startswith("max_"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < inf:
                 raise UserError(f"{name} is a number from {least:g}, not {value!r}")
@@ -72,12 +96,32 @@ class RetryPolicy(Struct, frozen=True):
         """How long is waited, as data."""
         return Backoff(self.backoff, self.factor, self.max_backoff, self.jitter)
 
+    def wait_after(
+        self, error: Exception, retries: int, left: float | None = None, chance: float = 0.0
+    ) -> float | None:
+        """The seconds after which something that failed so, after so many retries, is tried again.
+
+        `left` is how many seconds are left until the deadline, if there is one; `chance` is as for `wait`.
+        None: it is not tried again, for it is not worth it, or too late.
+        """
+        if not self.worth_another_try(error, retries):
+            return None
+        asked = retry_after(error)
+        if asked is None:
+            seconds = self.wait(retries + 1, chance)
+        elif asked > (LONGEST if self.max_retry_after is None else self.max_retry_after):
+            return None
+        else:
+            seconds = asked
+        return None if left is not None and (left < self.min_remaining or seconds >= left) else seconds
+
     async def run(
         self,
         function: Callable[[], Awaitable[T]],
         *,
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
+        deadline: float | None = None,
     ) -> T:
         """What a function gives, tried again as this policy says.
 
@@ -87,24 +131,32 @@ class RetryPolicy(Struct, frozen=True):
             function: what is tried.
             clock: where time comes from; without it, the machine's.
             chance: gives a number from 0 to 1 for each wait's jitter.
+            deadline: when it is too late to try again, as the clock tells time.
 
         Raises:
             Exception: the last one that the function raised.
         """
-        retries = 0
+        retries, clock = 0, clock or SYSTEM_CLOCK
         while True:
             await asyncio.sleep(0)  # where a cancellation that has come meanwhile is raised
             try:
                 return await function()
             except Exception as error:
-                if not self.worth_another_try(error, retries):
+                left = None if deadline is None else deadline - clock.now()
+                seconds = self.wait_after(error, retries, left, chance() if self.jitter else 0.0)
+                if seconds is None:
                     raise
             retries += 1
-            await waited(self.wait(retries, chance() if self.jitter else 0.0), clock or MONOTONIC)
+            await sleep(seconds, clock)
 
 
 ONCE = RetryPolicy()
 """No retries: what is run is run once."""
+
+MODEL_CALLS = RetryPolicy(
+    max_retries=5, backoff=1.0, factor=2.0, max_backoff=30.0, jitter=0.25, min_remaining=20.0
+)
+"""How model calls are tried again where nobody says otherwise, as gollem has it."""
 
 
 async def retried(
@@ -118,18 +170,9 @@ async def retried(
     return await (policy or ONCE).run(function, clock=clock)
 
 
-async def waited(seconds: float, clock: Clock) -> None:
-    """Wait for so long, by a clock; cancelling ends it at once."""
-    if seconds <= 0:
-        return
-    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def end() -> None:
-        if not over.done():
-            over.set_result(None)
-
-    timer = clock.call_at(clock.now() + seconds, end)
-    try:
-        await over
-    finally:
-        timer.cancel()
+def retry_after(error: Exception) -> float | None:
+    """In how many seconds an error says that one should come again, if it does."""
+    asked = error.details.get("retry_after") if isinstance(error, FlyballError) else None
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 <= asked < inf:
+        return None
+    return float(asked)
