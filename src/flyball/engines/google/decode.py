@@ -29,7 +29,12 @@ from flyball.inference.stream import (
 _DONE = b"[DONE]"
 _THOUGHT = Thinking("", provider_data=mark(thought=True))
 _SAID = Text("")
-_BESIDE = ("citation_metadata", "grounding_metadata", "url_context_metadata", "logprobs_result")
+_BESIDE = {
+    "citation_metadata": "citationMetadata",
+    "grounding_metadata": "groundingMetadata",
+    "url_context_metadata": "urlContextMetadata",
+    "logprobs_result": "logprobsResult",
+}
 """What Google says of an answer, besides."""
 
 
@@ -120,9 +125,9 @@ class GoogleReader:
             self._reason = candidate.finish_reason
         if candidate.finish_message is not None:
             self._told = candidate.finish_message
-        for name in _BESIDE:
+        for name, key in _BESIDE.items():
             if (told := getattr(candidate, name)) is not None:
-                self._extra[name] = told
+                self._extra[key] = told
 
     def _part(self, data: Raw, events: list[StreamEvent]) -> None:
         part = read_part(data)
@@ -176,7 +181,7 @@ class GoogleReader:
                 retryable=False,
                 body="",
             )
-        args = b"{}" if call.args is None else msgspec.json.format(bytes(call.args), indent=-1)
+        args = msgspec.json.format(bytes(call.args), indent=-1)
         return ToolCall(
             self._call_id(call.id),
             call.name or "",

@@ -26,7 +26,7 @@ class FunctionCall(_Wire, frozen=True):
 
     id: str | None = None
     name: str | None = None
-    args: Raw | None = None
+    args: Raw = Raw(b"{}")
     partial_args: Any = None
     will_continue: bool | None = None
 
