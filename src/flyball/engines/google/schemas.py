@@ -6,21 +6,21 @@ is understood. What can be said in those words is said in them (`const`, `allOf`
 that is sent then allows more, and flyball checks the answer against the user's own. Nothing that the user's
 schema allows is ever forbidden.
 
-A schema may refer to itself only within a property that may be left out: Gemini unrolls it so far and no
-further. One that must is refused.
+Gemini follows a schema into itself only within a property that may be left out. Where it would have to, the
+circle is cut: what comes there again is told in the description, too.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil, floor
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
 from flyball.core.errors import UserError
-from flyball.engines.google.references import References, without
+from flyball.engines.google.references import TOP, References, without
 
 JSONObject = dict[str, Any]
 
@@ -44,8 +44,7 @@ def fitted(schema: JSONObject, what: str, *, strict: bool = False) -> JSONObject
         strict: whether it must hold as it is: a keyword that Gemini has no word for is then refused.
 
     Raises:
-        UserError: it refers to what is not in it, or to itself where Gemini cannot follow; details `path`
-            and, where one is at fault, `keyword`.
+        UserError: it refers to what is not in it, or must hold and cannot: details `path` and `keyword`.
     """
     return _fitted(msgspec.json.encode(schema), what, strict)
 
@@ -70,41 +69,40 @@ class _Fitting:
         self._what = what
         self._strict = strict
         self._references = References(root, what)
+        self._here = TOP
+        """The definition that is being fitted."""
 
     def whole(self) -> JSONObject:
-        self._references.check()
         root = self._root
         if "$ref" in root:
             # What stands at the top must be seen to be an object.
-            target = self._references.target(root["$ref"], "")
-            root = self._joined(target, without(root, "$ref"), "")
+            target, self._here = self._references.target(root["$ref"], "")
+            root = _joined(target, without(root, "$ref")) or target
         told = self._node(root, "")
-        if names := sorted(self._references.kept):
-            # Fitting a definition may keep references to more of them.
-            told["$defs"] = definitions = cast("JSONObject", {})
-            while names:
-                for name in names:
-                    definitions[name] = self._node(self._references.definition(name), f"/$defs/{name}")
-                names = sorted(self._references.kept - definitions.keys())
-        return told
+        definitions: JSONObject = {}
+        while left := sorted(self._references.kept - definitions.keys()):
+            # Fitting one may keep references to more of them.
+            for self._here in left:
+                definitions[self._here] = self._node(
+                    self._references.definition(self._here), f"/$defs/{self._here}"
+                )
+        return {**told, "$defs": definitions} if definitions else told
 
     def _node(self, schema: Any, path: str) -> JSONObject:
         if not isinstance(schema, dict):
-            if schema is False:
-                self._refuse(path, "false", "no value at all is allowed there")
-            return {}
+            return self._told(_Work({}, {}, {} if schema is not False else {"not": {}}, path))
         node = cast("JSONObject", schema)
         if "$ref" in node:
             return self._reference(node, path)
         if "allOf" in node:
             node = self._all(node, path)
+            if "$ref" in node:
+                return self._reference(node, path)
         work = _Work(node, {key: value for key, value in node.items() if key in _KEPT}, {}, path)
         for key, value in node.items():
             if key not in _KEPT and key not in _HARMLESS and not key.startswith("x-"):
                 self._keyword(key, value, work)
-        if work.lost:
-            self._tell(work)
-        return work.told
+        return self._told(work)
 
     def _keyword(self, key: str, value: Any, work: _Work) -> None:
         node, told, here = work.node, work.told, f"{work.path}/{key}"
@@ -112,14 +110,16 @@ class _Fitting:
             case "properties":
                 told[key] = {name: self._node(inner, f"{here}/{name}") for name, inner in value.items()}
             case "anyOf" | "oneOf" if "anyOf" not in told:
-                told["anyOf"] = [self._node(inner, f"{here}/{at}") for at, inner in enumerate(value)]
+                told["anyOf"] = self._nodes(value, here)
             case "prefixItems":
-                told[key] = [self._node(inner, f"{here}/{at}") for at, inner in enumerate(value)]
+                told[key] = self._nodes(value, here)
+            case "items" if isinstance(value, list):
+                told["prefixItems"] = self._nodes(cast("list[Any]", value), here)
             case "items" if value is False:
                 told["maxItems"] = min(len(node.get("prefixItems", ())), node.get("maxItems", 2**31))
             case "items":
                 told[key] = self._node(value, here)
-            case "additionalProperties":
+            case "additionalProperties" if "patternProperties" not in node:
                 if value is not True:
                     told[key] = value if value is False else self._node(value, here)
             case "const":
@@ -136,80 +136,105 @@ class _Fitting:
             case _:
                 work.lost[key] = value
 
-    def _tell(self, work: _Work) -> None:
-        """Say in the description what cannot be said otherwise."""
+    def _nodes(self, schemas: list[Any], path: str) -> list[JSONObject]:
+        return [self._node(inner, f"{path}/{at}") for at, inner in enumerate(schemas)]
+
+    def _told(self, work: _Work) -> JSONObject:
+        """What is said of a schema, and in its description what cannot be said otherwise."""
         told, lost = work.told, work.lost
+        if not lost:
+            return told
         if self._strict:
             keyword = next(iter(lost))
-            self._refuse(work.path, keyword, "Gemini knows no such keyword, and `strict` wants it held to")
+            raise UserError(
+                f"{self._what} cannot be put to Gemini as it is, which `strict` wants: it has no word for "
+                f"{keyword!r} at {work.path or 'the top'}",
+                path=work.path,
+                keyword=keyword,
+            )
         words = "; ".join(f"{key}: {msgspec.json.encode(value).decode()}" for key, value in lost.items())
         before = told.get("description")
-        told["description"] = f"{before} ({words})" if before else words
+        return {**told, "description": f"{before} ({words})" if before else words}
 
     def _reference(self, node: JSONObject, path: str) -> JSONObject:
         """A reference stands alone: what is beside it is joined with what it refers to."""
         ref = node["$ref"]
         beside = {key: value for key, value in node.items() if key != "$ref" and key not in _HARMLESS}
+        target, _ = self._references.target(ref, path)
+        if self._references.needs_itself(self._here, ref):
+            kind = {"type": target["type"]} if isinstance(target.get("type"), str) else {}
+            return self._told(_Work({}, {**self._node(beside, path), **kind}, {"$ref": ref}, path))
         if not beside or (self._references.cyclic(ref) and not beside.keys() - {"description"}):
             return {"$ref": self._references.keep(ref)}
-        if self._references.cyclic(ref):
-            self._refuse(path, "$ref", f"{sorted(beside)} beside a reference into a circle cannot be said")
-        return self._node(self._joined(self._references.target(ref, path), beside, path), path)
+        joined = None if self._references.cyclic(ref) else _joined(target, beside)
+        if joined is None:
+            return self._told(_Work({}, self._node(beside, path), {"$ref": ref}, path))
+        return self._node(joined, path)
 
     def _all(self, node: JSONObject, path: str) -> JSONObject:
+        """What `allOf` says, as far as it can be said at once; what cannot stays."""
         joined = without(node, "allOf")
+        left: list[Any] = []
         for at, inner in enumerate(node["allOf"]):
-            here = f"{path}/allOf/{at}"
-            part: Any = inner
-            if isinstance(part, dict) and "$ref" in part:
-                own = cast("JSONObject", part)
-                if self._references.cyclic(own["$ref"]):
-                    if len(node["allOf"]) == 1 and not joined.keys() - _HARMLESS - {"description"}:
-                        return own
-                    self._refuse(here, "allOf", "a reference into a circle cannot be joined with others")
-                part = self._joined(self._references.target(own["$ref"], here), without(own, "$ref"), here)
-            if isinstance(part, dict) and "allOf" in part:
-                part = self._all(cast("JSONObject", part), here)
-            if not isinstance(part, dict):
-                self._refuse(here, "allOf", "it is no schema")
-            joined = self._joined(joined, cast("JSONObject", part), here)
-        return joined
-
-    def _joined(self, one: JSONObject, other: JSONObject, path: str) -> JSONObject:
-        """What follows both. Of two descriptions the second is nearer to the point."""
-        joined = dict(one)
-        for key, value in other.items():
-            known: Any = joined.get(key)
-            if key not in joined or known == value or key in _HARMLESS or key == "description":
-                joined[key] = value
-            elif key == "required":
-                joined[key] = [*known, *[name for name in value if name not in known]]
-            elif key == "properties":
-                both: JSONObject = {
-                    name: {"allOf": [known[name], inner]} for name, inner in value.items() if name in known
-                }
-                joined[key] = {**known, **value, **both}
-            elif key in ("minimum", "exclusiveMinimum", "minItems", "minLength"):
-                joined[key] = max(known, value)
-            elif key in ("maximum", "exclusiveMaximum", "maxItems", "maxLength"):
-                joined[key] = min(known, value)
-            elif key == "additionalProperties" and True in (known, value):
-                joined[key] = value if known is True else known
+            part = self._member(inner, f"{path}/allOf/{at}")
+            both = None if part is None else _joined(joined, part)
+            if both is None:
+                left.append(inner)
             else:
-                self._refuse(path, key, "it is said twice, and differs")
-        return joined
+                joined = both
+        if not left:
+            return joined
+        if len(left) == 1 and "$ref" in left[0] and not joined.keys() - _HARMLESS - {"description"}:
+            return {**joined, **left[0]}
+        return {**joined, "allOf": left}
 
-    def _refuse(self, path: str, keyword: str, why: str) -> NoReturn:
-        raise UserError(
-            f"{self._what} cannot be put to Gemini: {keyword!r} at {path or 'the top'}: {why}",
-            path=path,
-            keyword=keyword,
-        )
+    def _member(self, schema: Any, path: str) -> JSONObject | None:
+        """A member of `allOf` without references; None where they go round in circles."""
+        if not isinstance(schema, dict):
+            return {} if schema is True else None
+        part = cast("JSONObject", schema)
+        if "$ref" in part:
+            if self._references.cyclic(part["$ref"]):
+                return None
+            target, _ = self._references.target(part["$ref"], path)
+            found = _joined(target, without(part, "$ref"))
+            if found is None:
+                return None
+            part = found
+        return self._all(part, path) if "allOf" in part else part
+
+
+def _joined(one: JSONObject, other: JSONObject) -> JSONObject | None:
+    """What follows both; None where one schema cannot say that. The second's description is nearer."""
+    joined = dict(one)
+    for key, value in other.items():
+        known: Any = joined.get(key)
+        if key not in joined or known == value or key in _HARMLESS or key == "description":
+            joined[key] = value
+        elif key == "required":
+            joined[key] = [*known, *[name for name in value if name not in known]]
+        elif key == "properties":
+            both: JSONObject = {
+                name: {"allOf": [known[name], inner]} for name, inner in value.items() if name in known
+            }
+            joined[key] = {**known, **value, **both}
+        elif key in ("minimum", "exclusiveMinimum", "minItems", "minLength"):
+            joined[key] = max(known, value)
+        elif key in ("maximum", "exclusiveMaximum", "maxItems", "maxLength"):
+            joined[key] = min(known, value)
+        elif key == "additionalProperties" and True in (known, value):
+            joined[key] = value if known is True else known
+        else:
+            return None
+    return joined
 
 
 def _put_bound(key: str, value: Any, work: _Work) -> None:
     low = key.endswith("inimum")
     name = "minimum" if low else "maximum"
+    if isinstance(value, bool):  # so it was in JSON Schema's youth
+        work.lost[key] = value
+        return
     if key.startswith("exclusive"):
         if work.node.get("type") == "integer":
             value = floor(value) + 1 if low else ceil(value) - 1
