@@ -16,17 +16,14 @@ _args = st.dictionaries(words, st.none() | st.booleans() | st.integers(-9, 9) | 
 
 
 def _part() -> SearchStrategy[JSONObject]:
-    text = st.builds(lambda said: {"text": said}, _texts)
-    thought = st.builds(lambda said: {"text": said, "thought": True}, _texts)
-    call = st.builds(
-        lambda args, given: {
-            "functionCall": {"name": "look", "args": args, **({"id": given} if given else {})}
-        },
-        _args,
-        st.none() | st.sampled_from(["g1", "g2", "g3"]),
+    text: SearchStrategy[JSONObject] = st.fixed_dictionaries({"text": _texts})
+    thought: SearchStrategy[JSONObject] = st.fixed_dictionaries({"text": _texts, "thought": st.just(True)})  # noqa: FBT003
+    function = st.fixed_dictionaries(
+        {"name": st.just("look"), "args": _args}, optional={"id": st.sampled_from(["g1", "g2", "g3"])}
     )
-    image = st.just({"inlineData": {"mimeType": "image/png", "data": "iVBOR//+"}})
-    code = st.just({"executableCode": {"language": "PYTHON", "code": "1 + 1"}})
+    call: SearchStrategy[JSONObject] = st.fixed_dictionaries({"functionCall": function})
+    image: SearchStrategy[JSONObject] = st.just({"inlineData": {"mimeType": "image/png", "data": "iVBOR//+"}})
+    code: SearchStrategy[JSONObject] = st.just({"executableCode": {"language": "PYTHON", "code": "1 + 1"}})
     kinds = st.one_of(text, text, thought, call, image, code)
     return st.builds(_signed, kinds, st.none() | st.none() | signatures)
 

@@ -20,10 +20,19 @@ _OPAQUE = ("args", "response", "parametersJsonSchema", "responseJsonSchema")
 _BYTES = ("data", "thoughtSignature")
 
 
-def client_at(server: Loopback, *, vertex: bool = False) -> Client:
-    """The SDK's client, which asks a server of ours and does nothing by itself."""
-    options = types.HttpOptions(base_url=server.url, api_version="v1beta1" if vertex else "v1beta")
-    return Client(vertexai=vertex, api_key="the-key", http_options=options)
+async def asked(
+    server: Loopback, contents: Any, config: types.GenerateContentConfig | None = None, *, streamed: bool
+) -> list[types.GenerateContentResponse]:
+    """What the SDK reads when it asks a server of ours: whole, or chunk by chunk."""
+    options = types.HttpOptions(base_url=server.url, api_version="v1beta")
+    client: Any = Client(vertexai=False, api_key="the-key", http_options=options).aio
+    asking = {"model": "gemini-3.8-flash", "contents": contents, "config": config}
+    try:
+        if streamed:
+            return [chunk async for chunk in await client.models.generate_content_stream(**asking)]
+        return [await client.models.generate_content(**asking)]
+    finally:
+        await client.aclose()
 
 
 def as_sdk(body: dict[str, Any]) -> tuple[list[types.Content], types.GenerateContentConfig]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from google.genai import types
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flyball.core.errors import (
@@ -33,13 +33,15 @@ from flyball.core.messages import (
 from flyball.core.usage import Usage
 from flyball.engines.google.contents import history_of
 from flyball.engines.google.decode import GoogleReader, generated
+from flyball.engines.google.endings import BROKEN, REASONS
 from flyball.engines.google.generations import generation_of
 from flyball.engines.google.marks import mark
 from flyball.engines.wire.sse import EventReader
 from flyball.inference.request import Request, Result
 from flyball.inference.stream import Assembler, Finish, TextDelta
+from tests.effort import examples
 from tests.engines.google.answers import answers, cut
-from tests.engines.google.sdk import SDK_WARNS, client_at, plain
+from tests.engines.google.sdk import SDK_WARNS, asked, plain
 from tests.engines.loopback import Answer, Loopback
 
 ASKED = Request((user("hi"),))
@@ -96,7 +98,8 @@ def test_what_came_goes_back(data: st.DataObject) -> None:
     sent = history_of([user("a"), message], generation_of("gemini-2.5-pro")).contents[1:]
     parts: list[Any] = []
     for part in whole["candidates"][0]["content"]["parts"]:
-        signed, before = "thoughtSignature" in part, parts[-1] if parts else {}
+        signed = "thoughtSignature" in part
+        before: dict[str, Any] = parts[-1] if parts else {}
         if part.get("text") == "" and not signed:
             continue
         joins = "text" in part and "text" in before and part.get("thought") == before.get("thought")
@@ -108,7 +111,7 @@ def test_what_came_goes_back(data: st.DataObject) -> None:
 
 
 @pytest.mark.filterwarnings(SDK_WARNS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.data())
 async def test_the_sdk_reads_the_same(data: st.DataObject) -> None:
     whole = data.draw(answers())
@@ -116,11 +119,12 @@ async def test_the_sdk_reads_the_same(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, len(flat)))
     pieces = [flat[at : at + size] for at in range(0, len(flat), size)]
     async with Loopback(lambda _: Answer(pieces, headers={"Content-Type": "text/event-stream"})) as server:
-        client = client_at(server).aio
-        stream: Any = await client.models.generate_content_stream(model="gemini-3.8-flash", contents="hi")
-        chunks: list[types.GenerateContentResponse] = [chunk async for chunk in stream]
-        await client.aclose()
-    parts = [part for chunk in chunks for part in chunk.candidates[0].content.parts or ()]  # pyright: ignore[reportOptionalSubscript, reportOptionalMemberAccess, reportOptionalIterable]
+        chunks = await asked(server, "hi", streamed=True)
+    parts: list[Any] = []
+    for chunk in chunks:
+        assert chunk.candidates
+        assert chunk.candidates[0].content
+        parts += chunk.candidates[0].content.parts or ()
     mine = streamed(pieces).message
     assert mine.text == "".join([part.text for part in parts if part.text and not part.thought])
     assert mine.thinking == "".join([part.text for part in parts if part.text and part.thought])
@@ -175,7 +179,7 @@ def test_parts() -> None:
 
 
 def test_calls_without_ids_get_their_own() -> None:
-    call = {"functionCall": {"name": "look", "args": {}}}
+    call: dict[str, Any] = {"functionCall": {"name": "look", "args": {}}}
     assert [call.id for call in read(said(call, call, responseId="r")).tool_calls] == ["r-0", "r-1"]
     assert [call.id for call in read(said(call, call)).tool_calls] == ["call_0", "call_1"]
     before = (user("a"), assistant("", ToolCall("call_1", "look")), tool_result("call_1", "look", "x"))
@@ -197,7 +201,9 @@ def test_usage() -> None:
     counts = {
         "promptTokenCount": 100, "cachedContentTokenCount": 40, "candidatesTokenCount": 20,
         "thoughtsTokenCount": 30, "toolUsePromptTokenCount": 5, "totalTokenCount": 155,
-        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 90}, {"modality": "AUDIO", "tokenCount": 10}],
+        "promptTokensDetails": [
+            {"modality": "TEXT", "tokenCount": 9}, {"modality": "AUDIO", "tokenCount": 8}
+        ],
         "candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 20}],
     }  # fmt: skip
     assert read(said({"text": "a"}, usageMetadata=counts)).usage == Usage(
@@ -205,7 +211,7 @@ def test_usage() -> None:
         output_tokens=50,
         reasoning_tokens=30,
         cache_read_tokens=40,
-        details={"input_audio_tokens": 10, "output_image_tokens": 20, "tool_use_prompt_tokens": 5},
+        details={"input_audio_tokens": 8, "output_image_tokens": 20, "tool_use_prompt_tokens": 5},
     )
     assert read(said({"text": "a"})).message.usage is None
 
@@ -226,14 +232,9 @@ def test_why_it_stopped(reason: str, meant: FinishReason) -> None:
     assert read(said({"text": "a"}, reason=reason)).finish_reason is meant
 
 
-def test_every_reason_that_the_sdk_knows_is_known() -> None:
-    for reason in types.FinishReason:
-        try:
-            found = read(said({"text": "a"}, reason=reason.value)).finish_reason
-        except UnexpectedModelBehavior as error:
-            assert reason.value in str(error)
-        else:
-            assert found is not FinishReason.ERROR or reason.value in ("OTHER", "FINISH_REASON_UNSPECIFIED")
+@pytest.mark.parametrize("reason", [reason.value for reason in types.FinishReason])
+def test_every_reason_that_the_sdk_knows_is_known(reason: str) -> None:
+    assert reason in REASONS or reason in BROKEN or reason in ("OTHER", "FINISH_REASON_UNSPECIFIED")
 
 
 def test_a_blocked_answer_says_so_without_parts() -> None:
@@ -276,7 +277,7 @@ def test_a_blocked_answer_says_so_without_parts() -> None:
     ],
 )
 def test_what_is_no_answer(body: Any, kind: type[FlyballError], words: str, retryable: bool) -> None:
-    with pytest.raises(kind, match=".*") as caught:
+    with pytest.raises(kind) as caught:
         read(body)
     assert words in str(caught.value)
     assert caught.value.retryable is retryable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -55,7 +56,7 @@ def parts_of(*messages: Message, old: bool = False) -> list[Any]:
 
 def keeps_the_rules(contents: Sequence[dict[str, Any]]) -> None:
     """Turns alternate, none is empty, and calls are answered by as many responses, in their order."""
-    for before, after in zip(contents, contents[1:], strict=False):
+    for before, after in pairwise(contents):
         assert before["role"] != after["role"]
     assert contents[0]["role"] == "user"
     for at, content in enumerate(contents):

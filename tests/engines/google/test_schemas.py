@@ -130,7 +130,7 @@ def test_a_circle_that_gemini_cannot_follow_is_cut() -> None:
         "next": {"anyOf": [again, {"type": "null"}]},
     }
     assert "$defs" not in sent
-    value = {"children": [{"children": [], "next": None}], "next": None}
+    value: dict[str, Any] = {"children": [{"children": [], "next": None}], "next": None}
     assert validate(sent, value) == []
 
 
@@ -163,29 +163,32 @@ def test_references_that_lead_nowhere(schema: dict[str, Any]) -> None:
         fitted(schema, "it")
 
 
-@pytest.mark.parametrize(
-    ("schema", "sent"),
-    [
-        ({"const": "a"}, {"type": "string", "enum": ["a"]}),
-        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
-        ({"enum": [True, False]}, {"type": "boolean"}),
-        ({"const": True}, {"type": "boolean", "description": "enum: [true]"}),
-        ({"enum": [{"a": 1}]}, {"description": 'enum: [{"a":1}]'}),
-        ({"type": "string", "format": "date"}, {"type": "string", "format": "date"}),
-        ({"oneOf": [{"type": "string"}, True]}, {"anyOf": [{"type": "string"}, {}]}),
-        ({"allOf": [{"minimum": 1}, {"minimum": 2, "maximum": 5}]}, {"minimum": 2, "maximum": 5}),
-        ({"allOf": [{"type": "string"}, {"type": "number"}]}, {"type": "string", "description": 'allOf: [{"type":"number"}]'}),
-        ({"items": [{"type": "string"}]}, {"prefixItems": [{"type": "string"}]}),
-        ({"prefixItems": [{}], "items": False}, {"prefixItems": [{}], "maxItems": 1}),
-        (
-            {"patternProperties": {"^a": {}}, "additionalProperties": False},
-            {"description": 'patternProperties: {"^a":{}}; additionalProperties: false'},
-        ),
-        ({"additionalProperties": True, "title": "T", "x-order": 1}, {}),
-        ({"properties": {"a": False}}, {"properties": {"a": {"description": "not: {}"}}}),
-        ({"minimum": 1, "exclusiveMinimum": True}, {"minimum": 1, "description": "exclusiveMinimum: true"}),
-    ],
-)  # fmt: skip
+_WORDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"const": "a"}, {"type": "string", "enum": ["a"]}),
+    ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+    ({"enum": [True, False]}, {"type": "boolean"}),
+    ({"const": True}, {"type": "boolean", "description": "enum: [true]"}),
+    ({"enum": [{"a": 1}]}, {"description": 'enum: [{"a":1}]'}),
+    ({"type": "string", "format": "date"}, {"type": "string", "format": "date"}),
+    ({"oneOf": [{"type": "string"}, True]}, {"anyOf": [{"type": "string"}, {}]}),
+    ({"allOf": [{"minimum": 1}, {"minimum": 2, "maximum": 5}]}, {"minimum": 2, "maximum": 5}),
+    (
+        {"type": "null", "allOf": [{"type": "array"}]},
+        {"type": "null", "description": 'allOf: [{"type":"array"}]'},
+    ),
+    ({"items": [{"type": "string"}]}, {"prefixItems": [{"type": "string"}]}),
+    ({"prefixItems": [{}], "items": False}, {"prefixItems": [{}], "maxItems": 1}),
+    (
+        {"patternProperties": {"^a": {}}, "additionalProperties": False},
+        {"description": 'patternProperties: {"^a":{}}; additionalProperties: false'},
+    ),
+    ({"additionalProperties": True, "title": "T", "x-order": 1}, {}),
+    ({"properties": {"a": False}}, {"properties": {"a": {"description": "not: {}"}}}),
+    ({"minimum": 1, "exclusiveMinimum": True}, {"minimum": 1, "description": "exclusiveMinimum: true"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "sent"), _WORDS)
 def test_words(schema: dict[str, Any], sent: dict[str, Any]) -> None:
     assert fitted(schema, "it") == sent
 

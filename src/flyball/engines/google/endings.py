@@ -26,7 +26,7 @@ REASONS = {
     "IMAGE_PROHIBITED_CONTENT": FinishReason.CONTENT_FILTER,
     "IMAGE_RECITATION": FinishReason.CONTENT_FILTER,
 }
-_BROKEN = frozenset((
+BROKEN = frozenset((
     "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
     "MISSING_THOUGHT_SIGNATURE", "NO_IMAGE", "IMAGE_OTHER",
 ))  # fmt: skip
@@ -49,7 +49,7 @@ def reason_of(said: str, told: str | None, parts: Sequence[Part], provider: str)
         UnexpectedModelBehavior: what was said is no answer, or nothing was said and nobody knows why.
     """
     reason = REASONS.get(said, FinishReason.ERROR)
-    if said in _BROKEN or (reason is FinishReason.ERROR and not parts):
+    if said in BROKEN or (reason is FinishReason.ERROR and not parts):
         message = f"{provider} gave no answer: {said}" + (f" ({told})" if told else "")
         body = told or "".join([part.text for part in parts if type(part) is Text])
         if said == "MALFORMED_FUNCTION_CALL":
