@@ -178,6 +178,14 @@ def test_data_that_is_none_is_refused(url: str) -> None:
         parts_of(user([Image(url)]))
 
 
+@pytest.mark.parametrize(
+    "message", [Message(Role.USER, (ToolCall("a", "look"),)), Message(Role.ASSISTANT, (Document("a.pdf"),))]
+)
+def test_parts_that_a_role_cannot_have_are_refused(message: Message) -> None:
+    with pytest.raises(UserError, match="google takes no"):
+        parts_of(user("a"), message)
+
+
 _CHOICES: list[tuple[ToolChoice | None, bool, list[str], dict[str, Any] | None]] = [
     (None, True, ["look", "done"], None),
     (None, False, ["look", "done"], {"mode": "ANY"}),

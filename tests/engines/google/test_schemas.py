@@ -193,6 +193,52 @@ def test_words(schema: dict[str, Any], sent: dict[str, Any]) -> None:
     assert fitted(schema, "it") == sent
 
 
+LOOP = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}}
+NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+_DEFINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    # What stands beside a reference, or in one `allOf` with it, is joined with what it means.
+    ({"$ref": "#/$defs/Named", "minItems": 1}, {**NAMED, "minItems": 1}),
+    (
+        {"allOf": [{"$ref": "#/$defs/Named"}, {"properties": {"age": {"minimum": 1}}, "required": ["age"]}]},
+        {
+            **NAMED,
+            "properties": {"name": {"type": "string"}, "age": {"minimum": 1}},
+            "required": ["name", "age"],
+        },
+    ),
+    (
+        {"allOf": [{"$ref": "#/$defs/Named"}, {"properties": {"name": {"enum": ["a"]}}}]},
+        {**NAMED, "properties": {"name": {"type": "string", "enum": ["a"]}}},
+    ),
+    ({"allOf": [{"allOf": [{"maxItems": 4}, {"maxItems": 2}]}, True]}, {"maxItems": 2}),
+    (
+        {"additionalProperties": True, "allOf": [{"additionalProperties": False}]},
+        {"additionalProperties": False},
+    ),
+    ({"allOf": [{"$ref": "#/$defs/Loop"}], "description": "Again."}, {"$ref": "#/$defs/Loop"}),
+    # What cannot be joined is told.
+    ({"$ref": "#/$defs/Named", "type": "null"}, {"type": "null", "description": '$ref: "#/$defs/Named"'}),
+    (
+        {"allOf": [{"$ref": "#/$defs/Named", "type": "null"}]},
+        {"type": "null", "description": '$ref: "#/$defs/Named"'},
+    ),
+    ({"$ref": "#/$defs/Loop", "maxItems": 1}, {"maxItems": 1, "description": '$ref: "#/$defs/Loop"'}),
+    (
+        {"allOf": [{"$ref": "#/$defs/Loop"}, {"minItems": 1}]},
+        {"minItems": 1, "description": 'allOf: [{"$ref":"#/$defs/Loop"}]'},
+    ),
+    ({"allOf": [False]}, {"description": "allOf: [false]"}),
+]
+
+
+@pytest.mark.parametrize(("schema", "sent"), _DEFINED)
+def test_references_beside_other_words(schema: dict[str, Any], sent: dict[str, Any]) -> None:
+    definitions = {"Loop": LOOP, "Named": NAMED}
+    whole = fitted({"properties": {"a": schema}, "$defs": definitions}, "it")
+    assert whole["properties"]["a"] == sent
+    in_its_words(whole)
+
+
 def test_a_union_that_a_tag_tells_apart() -> None:
     class Cat(BaseModel):
         kind: Literal["cat"]

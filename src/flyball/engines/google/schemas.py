@@ -184,8 +184,9 @@ class _Fitting:
                 joined = both
         if not left:
             return joined
-        if len(left) == 1 and "$ref" in left[0] and not joined.keys() - _HARMLESS - {"description"}:
-            return {**joined, **left[0]}
+        alone: Any = left[0] if len(left) == 1 else None
+        if isinstance(alone, dict) and "$ref" in alone and not joined.keys() - _HARMLESS - {"description"}:
+            return {**joined, **cast("JSONObject", alone)}
         return {**joined, "allOf": left}
 
     def _member(self, schema: Any, path: str) -> JSONObject | None:
