@@ -79,13 +79,19 @@ _ANTHROPIC: Rows = {
 }
 
 _GEMINI = Profile(native_schema=True, images=True)
+_GEMINI_THINKS = replace(_GEMINI, thinking=True, context_window=1_048_576)
 _GOOGLE: Rows = {
     "": _GEMINI,
     "gemini-1.5": replace(_GEMINI, context_window=1_048_576),
     "gemini-1.5-pro": replace(_GEMINI, context_window=2_097_152),
     "gemini-2.0": replace(_GEMINI, context_window=1_048_576),
-    "gemini-2.5": replace(_GEMINI, thinking=True, context_window=1_048_576),
-    "gemini-3": replace(_GEMINI, thinking=True, context_window=1_048_576),
+    "gemini-2.5": _GEMINI_THINKS,
+    "gemini-2.5-flash-image": replace(_GEMINI, tools=False, context_window=65_536),
+    "gemini-3": _GEMINI_THINKS,
+    "gemini-3-pro-image": replace(_GEMINI_THINKS, tools=False, context_window=65_536),
+    "gemini-4": _GEMINI_THINKS,
+    "gemini-flash": _GEMINI_THINKS,
+    "gemini-pro": _GEMINI_THINKS,
 }
 
 _TABLE: Mapping[str, Rows] = {

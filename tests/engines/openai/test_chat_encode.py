@@ -152,6 +152,13 @@ def test_grammars_by_dialect() -> None:
         body(request)
 
 
+def test_what_another_vendor_left_with_a_call_stays_here() -> None:
+    data = {"extra_content": {"google": {"thought_signature": "s"}}, "google": {"id": "g1"}}
+    called = Message(Role.ASSISTANT, (ToolCall("a", "look", provider_data=data),))
+    (told,) = chat_messages([called], OPENAI)
+    assert told["tool_calls"][0].keys() == {"id", "type", "function", "extra_content"}
+
+
 def test_options_go_over_everything() -> None:
     settings = ModelSettings(temperature=0.1, options={"temperature": 0.9, "logit_bias": {"1": 2}})
     sent = body(Request((user("hi"),), settings=settings))

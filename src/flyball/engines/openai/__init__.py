@@ -6,7 +6,8 @@
 
 `chat` and `responses` are the two protocols, a codec each: pure, one file each way. `dialect` says as data
 how servers differ, `servers` where they are and which key opens them, `written` reads what models write into
-their text where their server does not, `two_steps` is for servers that take tools or a schema and not both.
+their text where their server does not. Servers that take tools or a schema, and not both, have
+`wire.two_steps`.
 
 Rules kept here:
 - what a reasoning model thought goes back unchanged, and nowhere but where it came from;

@@ -14,11 +14,11 @@ from flyball.engines.openai.chat.codec import HEADERS, ChatCodec
 from flyball.engines.openai.dialect import OPENAI, Dialect
 from flyball.engines.openai.responses.codec import ResponsesCodec
 from flyball.engines.openai.servers import Server, address_of, key_of, server_named
-from flyball.engines.openai.two_steps import TwoStepEngine
 from flyball.engines.wire.aio import AioTransport, Timeouts
 from flyball.engines.wire.codec import Codec
 from flyball.engines.wire.engine import Credentials, HTTPEngine, Identity
 from flyball.engines.wire.transport import Call, Transport
+from flyball.engines.wire.two_steps import TwoStepEngine
 from flyball.inference.engine import Engine
 from flyball.inference.model_string import ModelRef
 from flyball.inference.profile import Profile, profile_for

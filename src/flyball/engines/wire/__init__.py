@@ -5,7 +5,7 @@
 A vendor's folder has a `Codec`: pure, requests to the vendor's JSON and its JSON back, one file each way. The
 `HTTPEngine` makes an engine of it. `transport` is the seam to the network, `aio` the one that really is on it
 (aiohttp: one pool of connections an engine and event loop, time-outs, proxies), `cassette` one that records
-another's traffic, or plays it back.
+another's traffic, or plays it back. `two_steps` is for servers that take tools or a schema, and not both.
 
 Rules kept here:
 - every failure is of the taxonomy (`failures`): the network's, the server's, and an answer that is none;

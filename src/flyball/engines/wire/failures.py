@@ -156,9 +156,14 @@ def _failure(status: int, text: str, message: str, details: dict[str, Any]) -> F
         return ContentFilterError(message, **details)
     if status == 404 or (status == 400 and _NO_MODEL.search(text)):
         return ModelUnavailable(message, **details)
-    unpaid = status in (402, 429) and _BILLING.search(text) is not None
+    unpaid = status in (402, 429) and _BILLING.search(text) is not None and not _passes_soon(text)
     passes = status in RETRYABLE or status == 0 or (status >= 500 and status not in (501, 505))
     return ModelHTTPError(message, retryable=passes and not unpaid, **details)
+
+
+def _passes_soon(text: str) -> bool:
+    """Whether Google says when to ask again: it speaks of billing at every limit, also one a minute."""
+    return "retryDelay" in text and "PerDay" not in text
 
 
 def _message(text: str) -> str:

@@ -12,7 +12,7 @@ from flyball.core.encodable import as_text
 from flyball.core.errors import UnexpectedModelBehavior
 from flyball.core.messages import FinishReason, Message, Part, Role, Text, Thinking, ToolCall
 from flyball.core.usage import Usage
-from flyball.engines.openai.chat.encode import DETAILS
+from flyball.engines.openai.chat.encode import DETAILS, MORE
 from flyball.engines.wire.failures import request_id_of, stream_failure
 from flyball.inference.request import Result
 from flyball.inference.stream import (
@@ -326,7 +326,7 @@ def _call(call: _Call, call_id: str) -> ToolCall:
         call_id,
         function.name or "",
         _arguments(function) or "{}",
-        provider_data=None if call.extra_content is None else {"extra_content": call.extra_content},
+        provider_data=None if call.extra_content is None else {MORE: call.extra_content},
     )
 
 

@@ -34,6 +34,8 @@ from flyball.inference.request import OutputObject, Request
 
 DETAILS = "reasoning_details"
 """What OpenRouter wants back unchanged of a model's thoughts."""
+MORE = "extra_content"
+"""What a server that speaks for another vendor's model wants back unchanged of a call."""
 _FROM_ABOVE = "Shown above:"
 
 
@@ -174,8 +176,8 @@ def _call(call: ToolCall, dialect: Dialect) -> JSONObject:
         "type": "function",
         "function": {"name": call.name, "arguments": args or "{}"},
     }
-    if call.provider_data:
-        told.update(call.provider_data)
+    if call.provider_data and MORE in call.provider_data:
+        told[MORE] = call.provider_data[MORE]
     return told
 
 
