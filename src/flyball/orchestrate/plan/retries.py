@@ -12,7 +12,6 @@ from flyball.core.messages import JSON
 from flyball.inference.retry_policy import RetryPolicy
 from flyball.orchestrate.flow.retrying import Retries
 
-
 _NUMBERS = ("max_retries", "backoff", "factor", "max_backoff", "jitter")
 """What a step is tried again by; all else of a policy is about model calls."""
 
