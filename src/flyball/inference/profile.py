@@ -66,8 +66,11 @@ _OPENAI: Rows = {
 _CLAUDE = Profile(images=True, context_window=200_000)
 _CLAUDE_4 = replace(_CLAUDE, thinking=True)
 _CLAUDE_4_5 = replace(_CLAUDE_4, native_schema=True)
+_CLAUDE_4_6 = replace(_CLAUDE_4_5, context_window=1_000_000)
+# They think before they answer, and cannot be made to call a tool meanwhile: the schema is what holds them.
+_CLAUDE_5 = replace(_CLAUDE_4_6, default_output_mode=OutputMode.NATIVE)
 _ANTHROPIC: Rows = {
-    "": Profile(images=True, thinking=True),
+    "": replace(_CLAUDE_5, context_window=0),
     "claude-3": _CLAUDE,
     "claude-3-7": _CLAUDE_4,
     "claude-sonnet-4": _CLAUDE_4,
@@ -76,6 +79,15 @@ _ANTHROPIC: Rows = {
     "claude-opus-4-1": _CLAUDE_4_5,
     "claude-opus-4-5": _CLAUDE_4_5,
     "claude-haiku-4-5": _CLAUDE_4_5,
+    "claude-sonnet-4-6": _CLAUDE_4_6,
+    "claude-opus-4-6": _CLAUDE_4_6,
+    "claude-opus-4-7": _CLAUDE_4_6,
+    "claude-opus-4-8": _CLAUDE_4_6,
+    "claude-sonnet-5": _CLAUDE_5,
+    "claude-opus-5": _CLAUDE_5,
+    "claude-haiku-5": _CLAUDE_5,
+    "claude-fable-5": _CLAUDE_5,
+    "claude-mythos": _CLAUDE_5,
 }
 
 _GEMINI = Profile(native_schema=True, images=True)

@@ -57,7 +57,8 @@ def sound(message: Message) -> tuple[Message, tuple[str, ...]]:
         if isinstance(part, ToolCall):
             made.append(_sound_call(part, seen, notes))
         elif isinstance(part, Text | Thinking):
-            if part.text:
+            # A thought without words may be one that only its provider can read, and wants to have back.
+            if part.text or (isinstance(part, Thinking) and (part.signature or part.provider_data)):
                 made.append(_sound_text(part, notes))
         elif isinstance(part, Image | Audio):
             made.append(part)

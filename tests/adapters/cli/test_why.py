@@ -423,13 +423,15 @@ async def test_what_could_not_be_put_to_the_model(capsys: pytest.CaptureFixture[
     ("model", "code"),
     [
         ("gone-for-ever", "CONFIG_UNKNOWN_MODEL"),
-        ("anthropic:claude", "CONFIG_MISSING_EXTRA"),
+        ("anthropic:claude", "CONFIG_MISSING_KEY"),
         ("local:nowhere.gguf", "CONFIG_UNKNOWN_MODEL"),
     ],
 )
 async def test_an_engine_that_is_not_here_is_a_line_and_the_messages_are_shown(
-    capsys: pytest.CaptureFixture[str], model: str, code: str
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: str, code: str
 ) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
     told = await retold("Hello.", model)
     assert told.note.startswith(
         f"what the engine made of these messages cannot be told on this machine: {code}"
