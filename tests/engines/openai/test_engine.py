@@ -34,7 +34,7 @@ from tests.engines.loopback import Answer, Loopback, Received, as_json, sse
 from tests.engines.openai.answers import completion, usage
 
 HELLO = Request((user("Hello"),))
-CHUNK: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+CHUNK: dict[str, Any] = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o-2024"}
 
 
 def chat(got: Received) -> Answer:

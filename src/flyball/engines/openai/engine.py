@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
@@ -135,10 +135,12 @@ class OpenAIEngine(WrapperEngine):
             await self._find_model()
         return await self.engine.infer(request)
 
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
         """See `Engine.stream`."""
-        if not self._model:
-            await self._find_model()
+        return self.engine.stream(request) if self._model else self._found(request)
+
+    async def _found(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        await self._find_model()
         pieces = self.engine.stream(request)
         try:
             async for piece in pieces:

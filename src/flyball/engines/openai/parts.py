@@ -11,6 +11,8 @@ from flyball.engines.wire.media import media_of, refuse
 from flyball.inference.request import OutputObject
 
 JSONObject = dict[str, Any]
+_MOST = 256
+"""Tools that are remembered; those of requests that came over a wire are new each time."""
 _FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
@@ -26,6 +28,25 @@ def audio(part: Audio) -> JSONObject:
         where = "by an address" if media.data is None else f"of type {media.mime_type!r}"
         raise refuse(part, "openai", f"{where}: give wav or mp3 as a data: address")
     return {"type": "input_audio", "input_audio": {"data": media.data, "format": kind}}
+
+
+class Functions:
+    """Tools as OpenAI takes them, worked out once for each: an agent sends the same ones every turn."""
+
+    def __init__(self, *, strict: bool) -> None:
+        """`strict`: the server can hold a model to a tool's parameters."""
+        self._strict = strict
+        self._known: dict[int, tuple[ToolDefinition, JSONObject]] = {}
+
+    def __call__(self, tool: ToolDefinition) -> JSONObject:
+        """A tool's name, description and parameters; held to them where they fit and the server can."""
+        known = self._known.get(id(tool))
+        if known is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            # The tool is kept with it: so long as it is here, nothing else has its id.
+            known = self._known[id(tool)] = (tool, function(tool, strict=self._strict))
+        return known[1]
 
 
 def function(tool: ToolDefinition, *, strict: bool) -> JSONObject:

@@ -8,7 +8,8 @@ import msgspec
 
 from flyball.engines.openai.chat.decode import ChatReader, chat_result
 from flyball.engines.openai.chat.encode import chat_body
-from flyball.engines.openai.dialect import Dialect
+from flyball.engines.openai.dialect import Dialect, Schemas
+from flyball.engines.openai.parts import Functions
 from flyball.engines.openai.written import read_written, reading_written
 from flyball.engines.wire.codec import StreamReader
 from flyball.engines.wire.transport import Call
@@ -25,11 +26,12 @@ class ChatCodec:
         self._model = model
         self._dialect = dialect
         self._provider = provider
+        self._functions = Functions(strict=dialect.schemas is Schemas.STRICT)
         self._encode = msgspec.json.Encoder().encode
 
     def call(self, request: Request, *, stream: bool) -> Call:
         """See `Codec.call`."""
-        body = chat_body(request, self._model, self._dialect, stream=stream)
+        body = chat_body(request, self._model, self._dialect, stream=stream, functions=self._functions)
         return Call(self._url, HEADERS, self._encode(body))
 
     def result(self, request: Request, body: bytes, headers: Mapping[str, str]) -> Result:

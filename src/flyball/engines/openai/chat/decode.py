@@ -37,6 +37,7 @@ REASONS = {
 REFUSAL = "refusal"
 """The key of a text part that the model said in place of an answer."""
 _DONE = b"[DONE]"
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 class _Function(Struct, frozen=True):
@@ -69,30 +70,27 @@ class _Choice(Struct, frozen=True):
 
 
 class _Body(Struct, frozen=True):
-    id: str | None = None
-    model: str | None = None
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
     timings: dict[str, Any] | None = None
-    system_fingerprint: str | None = None
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(_Body, strict=False).decode
+class _Named(_Body, frozen=True):
+    """A body with what every chunk of a stream says again: it is read once."""
+
+    id: str | None = None
+    model: str | None = None
 
 
-def read_body(data: bytes) -> _Body:
-    """The body of an answer, or one piece of a stream.
+_named = msgspec.json.Decoder(_Named, strict=False).decode
+_piece = msgspec.json.Decoder(_Body, strict=False).decode
 
-    Raises:
-        UnexpectedModelBehavior: it is none.
-    """
-    try:
-        return _decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise UnexpectedModelBehavior(
-            f"the server's answer cannot be read: {error}", body=data[:500].decode("utf-8", "replace")
-        ) from error
+
+def _unreadable(error: Exception, data: bytes) -> UnexpectedModelBehavior:
+    return UnexpectedModelBehavior(
+        f"the server's answer cannot be read: {error}", body=data[:500].decode("utf-8", "replace")
+    )
 
 
 def chat_result(data: bytes, headers: Mapping[str, str], provider: str, model: str) -> Result:
@@ -102,7 +100,11 @@ def chat_result(data: bytes, headers: Mapping[str, str], provider: str, model: s
         UnexpectedModelBehavior: it is none.
         FlyballError: it says that the server failed.
     """
-    body, request_id = read_body(data), request_id_of(headers)
+    request_id = request_id_of(headers)
+    try:
+        body = _named(data)
+    except _UNREADABLE as error:
+        raise _unreadable(error, data) from error
     if body.error is not None:
         raise stream_failure(body.error, provider=provider, model=model, request_id=request_id)
     said = body.choices[0].message if body.choices else None
@@ -135,6 +137,7 @@ class ChatReader:
     def __init__(self, headers: Mapping[str, str], provider: str, model: str) -> None:
         self._provider, self._model = provider, model
         self._request_id = request_id_of(headers)
+        self._begun = False
         self._id: str | None = None
         self._parts: list[Part] = []
         """What each part began as."""
@@ -153,15 +156,14 @@ class ChatReader:
         if data == _DONE:
             self._ended = True
             return ()
-        body = read_body(data)
+        try:
+            body = _piece(data) if self._begun else self._first(data)
+        except _UNREADABLE as error:
+            raise _unreadable(error, data) from error
         if body.error is not None:
             raise stream_failure(
                 body.error, provider=self._provider, model=self._model, request_id=self._request_id
             )
-        if self._id is None:
-            self._id = body.id
-        if body.model:
-            self._model = body.model
         if body.usage is not None:
             self._usage = usage_of(body)
         if not body.choices:
@@ -194,6 +196,11 @@ class ChatReader:
             )
         )
         return events
+
+    def _first(self, data: bytes) -> _Body:
+        body = _named(data)
+        self._id, self._model, self._begun = body.id, body.model or self._model, True
+        return body
 
     def _said(self, said: _Said) -> list[StreamEvent]:
         events: list[StreamEvent] = []

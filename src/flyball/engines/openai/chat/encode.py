@@ -26,7 +26,7 @@ from flyball.core.messages import (
 )
 from flyball.engines.openai.dialect import Dialect, Schemas
 from flyball.engines.openai.effort import effort_of
-from flyball.engines.openai.parts import JSONObject, audio, form, function
+from flyball.engines.openai.parts import Functions, JSONObject, audio, form
 from flyball.engines.wire.calls import arguments_of, fitting_id
 from flyball.engines.wire.media import media_of, refuse, text_of
 from flyball.inference.offer import Offer, mode_of, offer_of
@@ -39,7 +39,9 @@ MORE = "extra_content"
 _FROM_ABOVE = "Shown above:"
 
 
-def chat_body(request: Request, model: str, dialect: Dialect, *, stream: bool) -> JSONObject:
+def chat_body(
+    request: Request, model: str, dialect: Dialect, *, stream: bool, functions: Functions | None = None
+) -> JSONObject:
     """The body of a call. What is unset is left to the server; `options` goes over everything.
 
     Raises:
@@ -61,7 +63,8 @@ def chat_body(request: Request, model: str, dialect: Dialect, *, stream: bool) -
     if dialect.effort and (effort := effort_of(settings, model)) is not None:
         body["reasoning_effort"] = effort
     if request.tools:
-        _put_tools(body, offer_of(request), dialect)
+        strict = dialect.schemas is Schemas.STRICT
+        _put_tools(body, offer_of(request), dialect, functions or Functions(strict=strict))
     if request.grammar is not None:
         _put_grammar(body, request.grammar, dialect)
     elif request.output is not None:
@@ -185,13 +188,10 @@ def _result(result: ToolResult) -> JSONObject:
     return {"role": "tool", "tool_call_id": fitting_id(result.call_id), "content": result.text}
 
 
-def _put_tools(body: JSONObject, offer: Offer, dialect: Dialect) -> None:
+def _put_tools(body: JSONObject, offer: Offer, dialect: Dialect, functions: Functions) -> None:
     if not offer.tools:
         return
-    body["tools"] = [
-        {"type": "function", "function": function(tool, strict=dialect.schemas is Schemas.STRICT)}
-        for tool in offer.tools
-    ]
+    body["tools"] = [{"type": "function", "function": functions(tool)} for tool in offer.tools]
     mode = mode_of(offer)
     if mode == "function":
         body["tool_choice"] = {"type": "function", "function": {"name": offer.only}}

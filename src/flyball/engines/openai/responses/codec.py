@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from flyball.engines.openai.chat.codec import HEADERS
+from flyball.engines.openai.parts import Functions
 from flyball.engines.openai.responses.decode import ResponsesReader, responses_result
 from flyball.engines.openai.responses.encode import responses_body
 from flyball.engines.wire.codec import StreamReader
@@ -22,11 +23,14 @@ class ResponsesCodec:
         self._model = model
         self._provider = provider
         self._thinks = thinks
+        self._functions = Functions(strict=True)
         self._encode = msgspec.json.Encoder().encode
 
     def call(self, request: Request, *, stream: bool) -> Call:
         """See `Codec.call`."""
-        body = responses_body(request, self._model, thinks=self._thinks, stream=stream)
+        body = responses_body(
+            request, self._model, thinks=self._thinks, stream=stream, functions=self._functions
+        )
         return Call(self._url, HEADERS, self._encode(body))
 
     def result(self, request: Request, body: bytes, headers: Mapping[str, str]) -> Result:

@@ -20,7 +20,7 @@ from flyball.core.messages import (
     ToolResult,
 )
 from flyball.engines.openai.effort import effort_of
-from flyball.engines.openai.parts import JSONObject, form, function
+from flyball.engines.openai.parts import Functions, JSONObject, form
 from flyball.engines.wire.calls import fitting_id
 from flyball.engines.wire.media import media_of, refuse, text_of
 from flyball.inference.offer import Offer, mode_of, offer_of
@@ -33,7 +33,9 @@ PHASE = "phase"
 _FROM_ABOVE = "Shown above:"
 
 
-def responses_body(request: Request, model: str, *, thinks: bool, stream: bool) -> JSONObject:
+def responses_body(
+    request: Request, model: str, *, thinks: bool, stream: bool, functions: Functions | None = None
+) -> JSONObject:
     """The body of a call. What is unset is left to the server; `options` goes over everything.
 
     The API knows no seed: one is left out.
@@ -62,7 +64,7 @@ def responses_body(request: Request, model: str, *, thinks: bool, stream: bool) 
         if settings.thinking or settings.thinking_budget:
             body.setdefault("reasoning", {})["summary"] = "auto"
     if request.tools:
-        _put_tools(body, offer_of(request))
+        _put_tools(body, offer_of(request), functions or Functions(strict=True))
     if request.output is not None:
         body["text"] = {"format": {"type": "json_schema", **form(request.output, strict=True)}}
     if stream:
@@ -147,13 +149,11 @@ def _output(result: ToolResult) -> JSONObject:
     return {"type": "function_call_output", "call_id": fitting_id(result.call_id), "output": told}
 
 
-def _put_tools(body: JSONObject, offer: Offer) -> None:
+def _put_tools(body: JSONObject, offer: Offer, functions: Functions) -> None:
     if not offer.tools:
         return
     # Unless told otherwise, this API takes any tool for a strict one.
-    body["tools"] = [
-        {"type": "function", "strict": False, **function(tool, strict=True)} for tool in offer.tools
-    ]
+    body["tools"] = [{"type": "function", "strict": False, **functions(tool)} for tool in offer.tools]
     mode = mode_of(offer)
     if mode == "function":
         body["tool_choice"] = {"type": "function", "name": offer.only}
