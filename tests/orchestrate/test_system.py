@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from flyball import Agent, CallDeferred, Limits, ModelRetry, ModelSettings, RunContext, tool
+from flyball.constraint.grammar import schema_grammar
 from flyball.core.errors import (
     ContextExceeded,
     EngineError,
@@ -381,10 +382,28 @@ async def test_a_schema_is_kept_in_a_chat_too() -> None:
 
 async def test_a_grammar_reaches_the_decoder() -> None:
     engine = ScriptedEngine("yes", GOOD)
-    grammar = 'root ::= "yes"'
+    grammar, of_schema = 'root ::= "yes"', schema_grammar(SCHEMA)
     await System(engine).handle(asking(output=OutputContract(grammar=grammar)))
-    await System(engine).handle(structured(grammar=grammar))
-    assert [call.grammar for call in engine.calls] == [grammar, grammar]
+    await System(engine).handle(structured(grammar=of_schema))
+    assert [call.grammar for call in engine.calls] == [grammar, of_schema]
+
+
+@pytest.mark.parametrize("contract", [{"repair_allowed": False}, {"strict_validation": True}])
+async def test_an_answer_that_breaks_its_grammar_is_the_end_where_nothing_may_be_put_right(
+    contract: dict[str, Any],
+) -> None:
+    engine = ScriptedEngine(GOOD, GOOD)
+    response = await System(engine).handle(structured(grammar='root ::= "yes"', **contract))
+    assert code(response) == "CONSTRAINT_GRAMMAR_REJECTED"
+    assert len(engine.calls) == 1
+
+
+async def test_the_model_reads_where_its_answer_breaks_its_grammar() -> None:
+    engine = ScriptedEngine("no", "yes")
+    response = await System(engine).handle(asking(output=OutputContract(grammar='root ::= "yes"')))
+    assert response.content == "yes"
+    assert response.validation_result == ValidationResult(passed=1, failed=1)
+    assert "line 1, column 1: 'no' may not stand there" in str(engine.calls[1].messages[-1].parts[0])
 
 
 async def test_a_grammar_that_is_none_is_refused_before_anything_is_recorded() -> None:
