@@ -12,6 +12,7 @@ from flyball.core.encodable import clean_text
 from flyball.core.errors import FlyballError, KnowledgeFailed
 from flyball.core.messages import Message, Role, Text
 from flyball.orchestrate.awaiting import answer_of
+from flyball.orchestrate.failing import heed_takeover
 from flyball.orchestrate.provided import sources_of, texts_of
 from flyball.orchestrate.state import State
 from flyball.tool.result import describe
@@ -132,6 +133,7 @@ def _text(found: Any) -> tuple[str, ...]:
 
 
 def _failure(base: Knowledge, doing: str, error: Exception) -> KnowledgeFailed:
+    heed_takeover(error)
     told = error.message if isinstance(error, FlyballError) else describe(error)
     what = "be asked" if doing == "retrieve" else "store the answer"
     retryable = error.retryable if isinstance(error, FlyballError) else isinstance(error, OSError)

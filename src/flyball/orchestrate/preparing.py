@@ -23,6 +23,7 @@ from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.compacted import remembered
 from flyball.orchestrate.facts import context_of
+from flyball.orchestrate.failing import heed_takeover
 from flyball.orchestrate.intercepting import decision, told
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.sending import base
@@ -78,6 +79,7 @@ async def prepare(
                     "it raises to refuse, and gives nothing back"
                 )
     except FlyballError as error:
+        heed_takeover(error)
         let_through = passed_before(stages.turn_guardrails, error)
         return TurnPrepared(now(), state.turn, error=error.record(), passed=let_through)
     passed = tuple([guardrail.name for guardrail in stages.turn_guardrails])
