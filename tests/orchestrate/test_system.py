@@ -348,6 +348,33 @@ async def test_strictly_any_violation_is_the_end_and_nothing_partial_is_given() 
     assert response.validation_result.violations
 
 
+async def test_strictly_a_rule_is_the_end_of_a_chat_too() -> None:
+    def never(ctx: RunContext[Any], output: str) -> str:
+        raise ModelRetry("not like that")
+
+    engine = ScriptedEngine("one", "two")
+    strict = OutputContract(strict_validation=True)
+    response = await System(engine, validators=[never]).handle(asking(output=strict))
+    assert (code(response), response.content) == ("VALIDATION_RULE_FAILED", "")
+    assert len(engine.calls) == 1
+
+
+async def test_a_failed_model_call_says_of_which_model_and_after_how_much() -> None:
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "found"
+
+    asks = tool_call_answer("look", usage=Usage(input_tokens=30, output_tokens=4))
+    engine = ScriptedEngine(asks, EngineError("no power"), name="small")
+    response = await System(engine, tools=[look]).handle(asking())
+    assert response.error is not None
+    assert response.error.details == {"model": "small", "total_tokens": 34}
+    told = await System(ScriptedEngine(ContextExceeded("too long", tokens=9, model="own"))).handle(asking())
+    assert told.error is not None
+    assert told.error.details == {"model": "own", "total_tokens": 0, "tokens": 9}, "what an engine says holds"
+
+
 async def test_strictly_a_rule_is_the_end_too() -> None:
     def sure(_: RunContext[Any], output: Any) -> Any:
         if output["confidence"] < 0.99:
@@ -467,7 +494,7 @@ async def test_a_failing_engine_and_what_had_been_said_before() -> None:
     response = await handled(asking(), asked, failure, tools=[add])
     assert code(response) == "INFERENCE_CONTEXT_EXCEEDED"
     assert response.error is not None
-    assert response.error.details == {"tokens": 9000}
+    assert response.error.details == {"model": "test", "total_tokens": 0, "tokens": 9000}
     assert response.content == "Let me see."
     assert response.tool_calls_made[0].result == 3
     assert response.usage.requests == 2

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from flyball.constraint.validators import failure_of
 from flyball.core.encodable import to_json
 from flyball.core.errors import (
+    FailureCategory,
     FlyballError,
     JournalFailure,
     JSONInvalid,
@@ -108,11 +109,19 @@ def _failed(
         if look.faults and look.value is not UNSET and not asked.strict:
             warnings = (*warnings, "the output is given back although it is not valid")
         report = replace(report, violations=violations, warnings=warnings)
-    failed = replace(response, error=error, validation_result=report)
+    failed = replace(response, error=_where(error, response), validation_result=report)
     if asked.strict:
         return failed
     value = None if look.value is UNSET else look.value
     return replace(failed, content=_partial_text(output, events), structured_output=value)
+
+
+def _where(error: SystemError, response: SystemResponse) -> SystemError:
+    """An error of a model call with which model that was, and what the request had used by then."""
+    if error.category != FailureCategory.INFERENCE:
+        return error
+    known = {"model": response.model, "total_tokens": response.usage.total_tokens}
+    return replace(error, details={**known, **(error.details or {})})
 
 
 def _refused(events: Sequence[Event]) -> tuple[str, ...] | None:
