@@ -39,19 +39,20 @@ async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Hom
             return Admitted(now(), error=error.record(), passed=passed_before(guardrails, error))
     instructions: list[str] = []
     degraded: tuple[str, ...] = ()
+    relevance: float | None = None
     try:
         for function in bindings.prompt_functions:
             instructions.append(await said_by(function, context))
         if bases := bindings.stages.knowledge_bases:
             from flyball.orchestrate.knowing import known_of_run, standing
 
-            known, degraded = await known_of_run(bases, state, context, prompt)
+            known, degraded, relevance = await known_of_run(bases, state, context, prompt)
             if known and not state.spec.instructions and not any(instructions):
                 instructions = [*standing(bases, state.history)]  # they would take its place
             instructions += known
     except Exception as error:
         return Admitted(now(), error=as_rule(error, "a prompt function failed").record())
-    return Admitted(now(), tuple(instructions), prompt, passed=passed, degraded=degraded)
+    return Admitted(now(), tuple(instructions), prompt, passed=passed, degraded=degraded, relevance=relevance)
 
 
 def refusal(guardrail: InputGuardrail | TurnGuardrail, error: Exception) -> GuardrailError:

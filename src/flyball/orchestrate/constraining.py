@@ -177,7 +177,7 @@ class ConstraintPipeline:
             self._by_schema(course, self._reader.look(text))
         if course.failure is None and self.rules is not None and self.rules.rules:
             broken = await self.rules.violations(course.value)
-            failure = rules_failed(broken) if broken else None
+            failure = rules_failed(broken, self.rules.asked) if broken else None
             course.passed_by(ConstraintStage.RULES, failure, [str(one) for one in broken])
         if course.failure is None and self.semantic is not None:
             verdict = await verdict_of(self.semantic, course.value, intent)

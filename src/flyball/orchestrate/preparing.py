@@ -50,6 +50,7 @@ async def prepare(
         tools, definitions = await offered(state, bindings, context)
         messages: Sequence[Message] = tuple(remembered(state))
         notes, degraded = list[str](), list[str]()
+        relevance: float | None = None
         if stages.history_processors:
             from flyball.orchestrate.processing import processed
 
@@ -58,7 +59,7 @@ async def prepare(
         if bases := stages.knowledge_bases:
             from flyball.orchestrate.knowing import known_of_turn
 
-            messages, knew, degraded = await known_of_turn(bases, state, context, messages)
+            messages, knew, degraded, relevance = await known_of_turn(bases, state, context, messages)
             notes += knew
         for interceptor in stages.message_interceptors:
             decided = await decision(interceptor, context, messages_apart(messages))
@@ -85,7 +86,7 @@ async def prepare(
     passed = tuple([guardrail.name for guardrail in stages.turn_guardrails])
     edits = edits_between(base(state), messages)
     told_of = (passed, tuple(notes), tuple(compactions), tuple(degraded))
-    return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", *told_of)
+    return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", *told_of, relevance=relevance)
 
 
 def _dropped(

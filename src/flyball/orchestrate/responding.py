@@ -24,6 +24,7 @@ from flyball.core.events import AnswerReviewed, Event, ModelAnswered, ModelFaile
 from flyball.core.messages import JSON, FinishReason, Message
 from flyball.core.spec import OutputSpec
 from flyball.inference.request import Result
+from flyball.orchestrate.confidence import confidence_in
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse, ValidationResult
 from flyball.orchestrate.projections import tool_calls_made
 from flyball.orchestrate.result import AnyResult
@@ -65,9 +66,16 @@ def response_to(asked: Asked, result: AnyResult, events: Sequence[Event]) -> Sys
         finish_reason=_finish_reason(events),
     )
     error = result.error
-    if error is None:
-        return replace(response, structured_output=_structured(result, state.spec.output))
-    return _failed(response, asked, state.error or error.record(), state.spec.output, events)
+    if error is not None:
+        failed = _failed(response, asked, state.error or error.record(), state.spec.output, events)
+        return _with_confidence(failed, asked, events)
+    answered = replace(response, structured_output=_structured(result, state.spec.output))
+    return _with_confidence(answered, asked, events)
+
+
+def _with_confidence(response: SystemResponse, asked: Asked, events: Sequence[Event]) -> SystemResponse:
+    confidence, source = confidence_in(events, response.error, ruled=asked.ruled)
+    return replace(response, confidence=confidence, confidence_source=source)
 
 
 def refusal_of(request: SystemRequest, error: Exception, loop_id: str = "") -> SystemResponse:
