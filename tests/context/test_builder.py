@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from flyball import by_bytes, by_characters, by_words
 from flyball.context.builder import ContextBuilder, context_text
 from flyball.context.chunk import Chunk
+from flyball.context.confidence import mean_score
 from flyball.context.policy import ContextPolicy
 from flyball.core.context_provider import ContextProvider
 from flyball.core.errors import EngineError, UserError
-from flyball.core.messages import Role, Text
+from flyball.core.messages import Message, Role, Text
 
 FOUND = [Chunk("The library closes at nine.", "town.md", 0.9), Chunk("Bread is sold.", "shops.md", 0.4)]
 
@@ -35,6 +36,17 @@ class Given:
         return list(self.chunks)
 
 
+async def test_how_relevant_it_is() -> None:
+    def relevance(messages: list[Message]) -> Any:
+        return (messages[0].extra or {})["relevance"]
+
+    assert relevance(await ContextBuilder(Given(*FOUND)).build("Which library closes late?")) == 2 / 3
+    by_score = ContextBuilder(Given(*FOUND), relevance=lambda _, chunks: mean_score(chunks))
+    assert relevance(await by_score.build("When?")) == pytest.approx(0.65)
+    beyond = ContextBuilder(Given(*FOUND), relevance=lambda _, found: 7.0 * len(found))
+    assert relevance(await beyond.build("When?")) == 1.0
+
+
 async def test_one_system_message_with_the_exact_words() -> None:
     retriever = Given(*FOUND)
     builder = ContextBuilder(retriever, 3)
@@ -47,7 +59,8 @@ async def test_one_system_message_with_the_exact_words() -> None:
         ),
     )
     assert message.extra == {
-        "sources": [{"source": "town.md", "score": 0.9}, {"source": "shops.md", "score": 0.4}]
+        "sources": [{"source": "town.md", "score": 0.9}, {"source": "shops.md", "score": 0.4}],
+        "relevance": 0.0,
     }
     assert retriever.asked == [("When?", 3)]
     assert message.check() is message

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from flyball import Agent, CallDeferred, Limits, ModelRetry, ModelSettings, RunContext, tool
+from flyball.constraint.grammar import schema_grammar
 from flyball.core.errors import (
     ContextExceeded,
     EngineError,
@@ -347,6 +348,33 @@ async def test_strictly_any_violation_is_the_end_and_nothing_partial_is_given() 
     assert response.validation_result.violations
 
 
+async def test_strictly_a_rule_is_the_end_of_a_chat_too() -> None:
+    def never(ctx: RunContext[Any], output: str) -> str:
+        raise ModelRetry("not like that")
+
+    engine = ScriptedEngine("one", "two")
+    strict = OutputContract(strict_validation=True)
+    response = await System(engine, validators=[never]).handle(asking(output=strict))
+    assert (code(response), response.content) == ("VALIDATION_RULE_FAILED", "")
+    assert len(engine.calls) == 1
+
+
+async def test_a_failed_model_call_says_of_which_model_and_after_how_much() -> None:
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "found"
+
+    asks = tool_call_answer("look", usage=Usage(input_tokens=30, output_tokens=4))
+    engine = ScriptedEngine(asks, EngineError("no power"), name="small")
+    response = await System(engine, tools=[look]).handle(asking())
+    assert response.error is not None
+    assert response.error.details == {"model": "small", "total_tokens": 34}
+    told = await System(ScriptedEngine(ContextExceeded("too long", tokens=9, model="own"))).handle(asking())
+    assert told.error is not None
+    assert told.error.details == {"model": "own", "total_tokens": 0, "tokens": 9}, "what an engine says holds"
+
+
 async def test_strictly_a_rule_is_the_end_too() -> None:
     def sure(_: RunContext[Any], output: Any) -> Any:
         if output["confidence"] < 0.99:
@@ -381,10 +409,28 @@ async def test_a_schema_is_kept_in_a_chat_too() -> None:
 
 async def test_a_grammar_reaches_the_decoder() -> None:
     engine = ScriptedEngine("yes", GOOD)
-    grammar = 'root ::= "yes"'
+    grammar, of_schema = 'root ::= "yes"', schema_grammar(SCHEMA)
     await System(engine).handle(asking(output=OutputContract(grammar=grammar)))
-    await System(engine).handle(structured(grammar=grammar))
-    assert [call.grammar for call in engine.calls] == [grammar, grammar]
+    await System(engine).handle(structured(grammar=of_schema))
+    assert [call.grammar for call in engine.calls] == [grammar, of_schema]
+
+
+@pytest.mark.parametrize("contract", [{"repair_allowed": False}, {"strict_validation": True}])
+async def test_an_answer_that_breaks_its_grammar_is_the_end_where_nothing_may_be_put_right(
+    contract: dict[str, Any],
+) -> None:
+    engine = ScriptedEngine(GOOD, GOOD)
+    response = await System(engine).handle(structured(grammar='root ::= "yes"', **contract))
+    assert code(response) == "CONSTRAINT_GRAMMAR_REJECTED"
+    assert len(engine.calls) == 1
+
+
+async def test_the_model_reads_where_its_answer_breaks_its_grammar() -> None:
+    engine = ScriptedEngine("no", "yes")
+    response = await System(engine).handle(asking(output=OutputContract(grammar='root ::= "yes"')))
+    assert response.content == "yes"
+    assert response.validation_result == ValidationResult(passed=1, failed=1)
+    assert "line 1, column 1: 'no' may not stand there" in str(engine.calls[1].messages[-1].parts[0])
 
 
 async def test_a_grammar_that_is_none_is_refused_before_anything_is_recorded() -> None:
@@ -448,7 +494,7 @@ async def test_a_failing_engine_and_what_had_been_said_before() -> None:
     response = await handled(asking(), asked, failure, tools=[add])
     assert code(response) == "INFERENCE_CONTEXT_EXCEEDED"
     assert response.error is not None
-    assert response.error.details == {"tokens": 9000}
+    assert response.error.details == {"model": "test", "total_tokens": 0, "tokens": 9000}
     assert response.content == "Let me see."
     assert response.tool_calls_made[0].result == 3
     assert response.usage.requests == 2

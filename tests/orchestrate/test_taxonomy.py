@@ -41,7 +41,6 @@ from flyball.orchestrate.contracts import ExecutionHints, Mode, OutputContract
 from flyball.orchestrate.lifecycle.failures import FAILURES
 from flyball.orchestrate.patterns import Redundancy, UnanimityVoting
 from flyball.orchestrate.plan import ExecutionPlan, PlanStep
-from flyball.orchestrate.plan.handlers import validate_handler
 from flyball.orchestrate.plan.planner import StaticPlanner
 from flyball.validate.semantic import SemanticCheck, Verdict
 from tests.orchestrate.models import Hanging, Place
@@ -132,11 +131,7 @@ async def constrained(*answers: str, **contract: Any) -> SystemResponse:
 
 
 async def grammar_rejected() -> SystemResponse:
-    """A model that was held to nothing, and a step that looks whether it kept to a grammar all the same."""
-    grammar = GrammarDefinition("yes", 'root ::= "yes"')
-    steps = ExecutionPlan((PlanStep("ask", "infer", "Yes?"), PlanStep("check", "validate")))
-    handlers = {"validate": validate_handler(grammar.require)}
-    return await served(asking(Mode.PLAN), "no", planner=StaticPlanner({}, default=steps), handlers=handlers)
+    return await served(asking(output=OutputContract(grammar='root ::= "yes"')), "no", "perhaps")
 
 
 async def grammar_missing() -> SystemResponse:

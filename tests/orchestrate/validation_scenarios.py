@@ -6,6 +6,7 @@ from flyball import (
     Agent,
     FilterChain,
     InjectionFilter,
+    ModelSemanticValidator,
     PIIFilter,
     ResponseFilterChain,
     Rule,
@@ -13,7 +14,9 @@ from flyball import (
     SemanticCheck,
     Verdict,
 )
+from flyball.core.messages import ToolCall
 from flyball.inference.answers import tool_call as call
+from flyball.inference.request import Request
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenario import Scenario
 
@@ -21,6 +24,12 @@ from tests.orchestrate.scenario import Scenario
 class AboutDogs:
     def validate(self, output: str, intent: str) -> Verdict:
         return Verdict("dog" in output, f"{intent}: it should be about dogs")
+
+
+def judged(request: Request) -> ToolCall:
+    """A judge's verdict: the same each time that the same is asked."""
+    valid = "a dog" in request.messages[-1].text
+    return call("final_result", {"reason": "It is about dogs." if valid else "It is not.", "valid": valid})
 
 
 SHORT = RuleValidator([Rule("short", lambda output: len(output) < 9), Rule("open")])
@@ -50,6 +59,11 @@ VALIDATION = (
         "a meaning that is missed",
         lambda: Agent(Script("a cat", "a bird", "a fish"), validators=[SemanticCheck(AboutDogs())]),
         code="VALIDATION_SEMANTIC_FAILED",
+    ),
+    Scenario(
+        "a meaning that a model judges",
+        lambda: Agent(Script("a cat", "a dog"), validators=[ModelSemanticValidator(Script(judged))]),
+        "a dog",
     ),
     Scenario(
         "filters that replace, in both directions",

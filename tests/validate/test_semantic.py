@@ -9,12 +9,12 @@ import pytest
 from flyball import Agent, MemoryJournal, ModelSemanticValidator, SemanticCheck, SemanticValidator, Verdict
 from flyball.core.errors import EngineError, SemanticFailed, UserError
 from flyball.core.events import ChildEnded, ChildStarted
-from flyball.core.messages import Retry, ToolCall
-from flyball.inference.request import Request
+from flyball.core.messages import Retry
 from flyball.testing import ScriptedEngine, tool_call
 from flyball.testing.split import SplitDriver
 from flyball.validate.semantic import verdict_of
 from tests.orchestrate.models import Script
+from tests.orchestrate.validation_scenarios import judged
 
 NO = tool_call("final_result", {"reason": "It is about cats.", "valid": False})
 YES = tool_call("final_result", {"reason": "It is about dogs.", "valid": True})
@@ -90,11 +90,6 @@ async def test_in_an_agent_the_judge_is_a_child_of_the_run() -> None:
     assert len([event for event in events if isinstance(event, ChildStarted)]) == 2
     assert len([event for event in events if isinstance(event, ChildEnded)]) == 2
     assert result.usage.requests == 4, "what the judge used counts for the run"
-
-
-def judged(request: Request) -> ToolCall:
-    """The same verdict each time that the same is asked."""
-    return YES if "a dog" in request.messages[-1].text else NO
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from flyball.context.chunk import Chunk, unique
 from flyball.context.chunking.fitting import longest
+from flyball.context.confidence import covered
 from flyball.context.policy import ContextPolicy
 from flyball.context.retriever import Retriever
 from flyball.core.errors import UserError
@@ -18,6 +19,8 @@ OPENING = "Relevant context:"
 """What a block of context begins with."""
 SOURCES = "sources"
 """The key of the message's `extra` that has what was found: a list of `source` and `score`."""
+RELEVANCE = "relevance"
+"""The key that has how relevant that is, from 0 to 1."""
 DEFAULT = ContextPolicy()
 
 
@@ -30,6 +33,9 @@ class ContextBuilder:
         retriever: who finds.
         max_chunks: how many chunks at most; 0 or less for all that are found.
         policy: how they are told.
+        relevance: how relevant chunks are to a question, from 0 to 1, for a response's `confidence`: such as
+            `lambda _, chunks: mean_score(chunks)`, for scores of that scale. Without it, which part of the
+            question's words they have.
         estimator: how the tokens of `policy.max_tokens` are counted.
 
     Raises:
@@ -42,6 +48,7 @@ class ContextBuilder:
         max_chunks: int = 5,
         policy: ContextPolicy = DEFAULT,
         *,
+        relevance: Callable[[str, Sequence[Chunk]], float] = covered,
         estimator: TokenEstimator = by_bytes,
     ) -> None:
         if not callable(getattr(retriever, "retrieve", None)):
@@ -51,6 +58,7 @@ class ContextBuilder:
         self.retriever = retriever
         self.max_chunks = max_chunks
         self.policy = policy
+        self._relevance = relevance
         self._estimator = estimator
 
     async def build(self, query: str) -> list[Message]:
@@ -63,7 +71,8 @@ class ContextBuilder:
             return []
         text = context_text(chunks, attribution=self.policy.attribution)
         sources = [{"source": chunk.source, "score": chunk.score} for chunk in chunks]
-        return [Message(Role.SYSTEM, (Text(text),), extra={SOURCES: sources})]
+        relevance = max(0.0, min(1.0, self._relevance(query, chunks)))
+        return [Message(Role.SYSTEM, (Text(text),), extra={SOURCES: sources, RELEVANCE: relevance})]
 
     async def chunks(self, query: str) -> list[Chunk]:
         """The chunks that the message is made of: each once, and no more than fit."""

@@ -105,7 +105,8 @@ class Admitted(_Event, frozen=True, tag="admitted"):
     """The input was looked at: what the model is told, the prompt as it is now, or the refusal.
 
     `instructions` are what the prompt functions and the knowledge bases said. `passed` are the guardrails
-    that let it through; `degraded` says which knowledge is missing, and why.
+    that let it through; `degraded` says which knowledge is missing, and why, `relevance` how much what was
+    found has to do with the prompt, from 0 to 1, where those who were asked say so.
     """
 
     instructions: tuple[str, ...] = ()
@@ -113,6 +114,7 @@ class Admitted(_Event, frozen=True, tag="admitted"):
     error: SystemError | None = None
     passed: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
+    relevance: float | None = None
 
 
 class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
@@ -122,8 +124,9 @@ class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
     it. `edits` are against what was sent last, with what has been said since (see `sending.base`). `skipped`
     says why the model is not called in this turn. `passed` are the guardrails that let it through,
     `notes` say who changed what, and `compactions` how much shorter somebody made it. `degraded` says which
-    knowledge is missing, and why. `compact`: first a model is to sum up what was said; then the turn is
-    prepared again.
+    knowledge is missing, and why, `relevance` how much what was found has to do with what the user said, from
+    0 to 1, where those who were asked say so. `compact`: first a model is to sum up what was said; then the
+    turn is prepared again.
     """
 
     turn: int
@@ -137,6 +140,7 @@ class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
     compactions: tuple[ContextCompaction, ...] = ()
     degraded: tuple[str, ...] = ()
     compact: CompactionPlan | None = None
+    relevance: float | None = None
 
 
 class ModelAnswered(_Event, frozen=True, tag="model_answered"):

@@ -18,6 +18,8 @@ PIPELINE, PARALLEL, CONDITIONAL, REDUNDANT, PLANNED = (
 )
 COMPOSED = frozenset({PIPELINE, PARALLEL, CONDITIONAL, REDUNDANT, PLANNED})
 """The kinds of nodes that are made of others. A node of any other kind is a leaf: something to be run."""
+PLANNER = "planner"
+"""The kind of a leaf that makes a plan: of what follows it in a planned node, or for those who go by it."""
 UNTIL = "until"
 """Where in a path the step stands that says whether a redundant node has enough; the others are numbered."""
 
@@ -70,6 +72,19 @@ def node_at(flow: FlowNode, path: str) -> FlowNode:
             raise LookupError(path)
         node = inner
     return node
+
+
+def replicas_at(flow: FlowNode) -> int | None:
+    """Where in a vote its replicas stand: first, or after a planner; None if the flow is none.
+
+    The step after them votes.
+    """
+    for at, node in enumerate(flow.steps):
+        if node.kind == REDUNDANT:
+            return at
+        if node.kind != PLANNER:
+            return None
+    return None
 
 
 def grafted(flow: FlowNode, path: str, node: FlowNode) -> FlowNode:

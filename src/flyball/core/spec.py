@@ -64,10 +64,10 @@ class CompactSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tr
 class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What counts as an answer.
 
-    `checked` says that an answer must be settled (parsed or validated by code) before it counts;
-    plain text without validators is not. `validated` says that code of the user's has a say in that.
-    `outer_key` is set where the type is no object and was wrapped. `repair` allows all repairs; `repairer`
-    is set where a model may be asked for one.
+    `checked` says that an answer must be settled (parsed, held against its grammar, or validated by code)
+    before it counts; plain text without any of them is not. `validated` says that code of the user's has a
+    say in that. `outer_key` is set where the type is no object and was wrapped. `repair` allows all repairs;
+    `repairer` is set where a model may be asked for one.
     """
 
     mode: OutputMode = OutputMode.TEXT

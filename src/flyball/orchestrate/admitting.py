@@ -16,7 +16,7 @@ from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import context_of
-from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.failing import as_rule, heed_takeover
 from flyball.orchestrate.instructing import said_by
 from flyball.orchestrate.state import State
 from flyball.tool.result import describe
@@ -35,26 +35,33 @@ async def admit(state: State, bindings: Bindings, deps: Any, now: Any, home: Hom
         try:
             prompt, passed = await _guarded(guardrails, context, asked)
         except FlyballError as error:
+            heed_takeover(error)
             return Admitted(now(), error=error.record(), passed=passed_before(guardrails, error))
     instructions: list[str] = []
     degraded: tuple[str, ...] = ()
+    relevance: float | None = None
     try:
         for function in bindings.prompt_functions:
             instructions.append(await said_by(function, context))
         if bases := bindings.stages.knowledge_bases:
             from flyball.orchestrate.knowing import known_of_run, standing
 
-            known, degraded = await known_of_run(bases, state, context, prompt)
+            known, degraded, relevance = await known_of_run(bases, state, context, prompt)
             if known and not state.spec.instructions and not any(instructions):
                 instructions = [*standing(bases, state.history)]  # they would take its place
             instructions += known
     except Exception as error:
         return Admitted(now(), error=as_rule(error, "a prompt function failed").record())
-    return Admitted(now(), tuple(instructions), prompt, passed=passed, degraded=degraded)
+    return Admitted(now(), tuple(instructions), prompt, passed=passed, degraded=degraded, relevance=relevance)
 
 
 def refusal(guardrail: InputGuardrail | TurnGuardrail, error: Exception) -> GuardrailError:
-    """What a guardrail's refusal is told as."""
+    """What a guardrail's refusal is told as.
+
+    Raises:
+        LoopTakenOver: see `heed_takeover`.
+    """
+    heed_takeover(error)
     if isinstance(error, GuardrailError):
         details: dict[str, Any] = {**error.details, "guardrail": guardrail.name}
         refused = GuardrailError(error.message, **details)

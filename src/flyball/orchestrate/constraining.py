@@ -16,7 +16,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
@@ -29,7 +28,8 @@ from flyball.core.errors import EnumUnrecognized, FlyballError, GrammarRejected,
 from flyball.core.spec import OutputSpec
 from flyball.orchestrate.contracts import Mode
 from flyball.orchestrate.contracts.response import ValidationReport
-from flyball.orchestrate.mending import JSON_MENDED, mended_json
+from flyball.orchestrate.following import as_it_follows
+from flyball.orchestrate.mending import JSON_MENDED
 from flyball.orchestrate.schema_output import Look, SchemaOutput, SchemaReader
 from flyball.validate.rules import Rule, RuleValidator, rules_failed
 from flyball.validate.semantic import SemanticCheck, SemanticValidator, semantic_failed, verdict_of
@@ -177,7 +177,7 @@ class ConstraintPipeline:
             self._by_schema(course, self._reader.look(text))
         if course.failure is None and self.rules is not None and self.rules.rules:
             broken = await self.rules.violations(course.value)
-            failure = rules_failed(broken) if broken else None
+            failure = rules_failed(broken, self.rules.asked) if broken else None
             course.passed_by(ConstraintStage.RULES, failure, [str(one) for one in broken])
         if course.failure is None and self.semantic is not None:
             verdict = await verdict_of(self.semantic, course.value, intent)
@@ -190,27 +190,14 @@ class ConstraintPipeline:
         if self.grammar is None:
             return answer
         try:
-            self.grammar.require(answer)
+            text, mended = as_it_follows(self.grammar, answer, mend=self.repair and self.schema is not None)
         except GrammarRejected as rejected:
-            mended = mended_json(answer) if self.repair and self.schema is not None else None
-            if mended is None or not self._as_laid_out(mended):
-                course.passed_by(ConstraintStage.DECODER, rejected, [rejected.message])
-                return answer
+            course.passed_by(ConstraintStage.DECODER, rejected, [rejected.message])
+            return answer
+        if mended:
             course.put_right(ConstraintStage.REPAIR, JSON_MENDED)
-            answer = mended
         course.passed_by(ConstraintStage.DECODER, None)
-        return answer
-
-    def _as_laid_out(self, mended: str) -> bool:
-        """Whether JSON that was put right follows the grammar, in one of the ways to write it."""
-        assert self.grammar is not None, "asked only where there is one"
-        for text in (mended, json.dumps(json.loads(mended), ensure_ascii=False)):
-            try:
-                self.grammar.require(text)
-            except GrammarRejected:
-                continue
-            return True
-        return False
+        return text
 
     def _by_schema(self, course: _Course, look: Look) -> None:
         for repair in look.repairs:

@@ -13,7 +13,7 @@ a keeper and is recorded already came before, to somebody who may not have lived
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from flyball.core.clock import Clock
@@ -21,7 +21,7 @@ from flyball.core.effects import Effect, End, Execute, Infer, Wait
 from flyball.core.events import Ended, Event, Outcome, TimePassed, ToolStarted
 from flyball.orchestrate import performers
 from flyball.orchestrate.bindings import Bindings
-from flyball.orchestrate.children import Cancel, Home
+from flyball.orchestrate.children import Cancel
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.editing import Above, Spawn, take_leave
@@ -45,7 +45,6 @@ class Keeper(LoopLedger):
         cancel: Cancel | None = None,
         spawn: Spawn | None = None,
         above: Above | None = None,
-        home: Home | None = None,
     ) -> None:
         """Keep a loop.
 
@@ -59,7 +58,6 @@ class Keeper(LoopLedger):
                 journal.
             spawn: has an editor's loop begun; without it, its loop is begun in the journal.
             above: has the loop above this one see that it is over, once that is recorded there.
-            home: where loops go that the agent's own functions begin; without it, into memory.
         """
         self.events = list(events)
         """What is recorded of the loop, as far as it is known here."""
@@ -68,7 +66,6 @@ class Keeper(LoopLedger):
         self._cancel = cancel
         self._spawn = spawn
         self._above = above
-        self._home = home
         self._own: tuple[str, asyncio.Task[Event]] | None = None
         self._asked: set[str] = set()
         """The effects that others see to, or we ourselves have."""
@@ -192,7 +189,7 @@ class Keeper(LoopLedger):
 
     def _perform(self, effect: Effect) -> Coroutine[Any, Any, Event]:
         bindings, now = self.bindings, self.clock.now
-        return performers.perform_own(effect, self.state, bindings, bindings.deps, now, self._home)
+        return performers.perform_own(effect, self.state, bindings, bindings.deps, now, self)
 
     async def _leave(self, effect: End) -> Event:
         """Do what the end owes others, and then write it down."""
@@ -208,6 +205,17 @@ class Keeper(LoopLedger):
             above=self._above,
         )
         return await self._perform(effect)
+
+    calls_again = False
+    """See `Home.calls_again`: who is asked here waits for the loop that he begins."""
+
+    def child_options(self) -> Mapping[str, Any]:
+        """Where loops go that the agent's own functions begin, such as a judge's: beside it, and driven here.
+
+        They are short, and what waits for them holds its message in any case. If this process dies, whoever
+        is asked next finds them by their ids, and goes on with them.
+        """
+        return {"journal": self.journal, "clock": self.clock}
 
     def stir(self) -> None:
         """Others have appended: stop what is owed no longer."""

@@ -12,7 +12,8 @@ from flyball.core.encodable import clean_text
 from flyball.core.errors import FlyballError, KnowledgeFailed
 from flyball.core.messages import Message, Role, Text
 from flyball.orchestrate.awaiting import answer_of
-from flyball.orchestrate.provided import sources_of, texts_of
+from flyball.orchestrate.failing import heed_takeover
+from flyball.orchestrate.provided import relevance_of, sources_of, texts_of
 from flyball.orchestrate.state import State
 from flyball.tool.result import describe
 
@@ -24,40 +25,45 @@ _SYSTEM, _USER = Role.SYSTEM, Role.USER
 
 async def known_of_run(
     bases: tuple[Knowledge, ...], state: State, context: RunContext[Any], prompt: Message | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is known about a run's prompt, as instructions; and what could not be asked.
+) -> tuple[tuple[str, ...], tuple[str, ...], float | None]:
+    """What is known about a run's prompt, as instructions; what could not be asked; and how relevant it is.
 
     `prompt` is as the guardrails left it, where they did not leave it alone.
 
     Raises:
         KnowledgeFailed: a knowledge base without which the run must not go on.
     """
-    found, degraded = list[str](), list[str]()
+    found, degraded, relevance = list[str](), list[str](), list[float]()
     question = _question([*state.history, *([prompt] if prompt is not None else [])])
     for base in bases:
         if base.when == "run" and question and not state.spec.briefed:
-            found += (await _asked(base, context, question, degraded)).texts
-    return tuple(found), tuple(degraded)
+            told = await _asked(base, context, question, degraded)
+            found += told.texts
+            relevance += told.relevance
+    return tuple(found), tuple(degraded), max(relevance, default=None)
 
 
 async def known_of_turn(
     bases: tuple[Knowledge, ...], state: State, context: RunContext[Any], messages: Sequence[Message]
-) -> tuple[Sequence[Message], list[str], list[str]]:
+) -> tuple[Sequence[Message], list[str], list[str], float | None]:
     """The messages with what is known about what the user said last; who knew something, and who failed.
+
+    And how relevant it is: as much as what the best of them found.
 
     Raises:
         KnowledgeFailed: a knowledge base without which the run must not go on.
     """
-    knew, degraded = list[str](), list[str]()
+    knew, degraded, relevance = list[str](), list[str](), list[float]()
     question = _question(state.history)
     for base in bases:
         if base.when != "turn" or not question or state.spec.briefed:
             continue
         told = await _asked(base, context, question, degraded)
+        relevance += told.relevance
         if told.texts:
             messages = (_with_system if base.placement == "system" else _with_user)(messages, told.texts)
             knew.append(f"{base.name}: {told.sources}" if told.sources else base.name)
-    return messages, knew, degraded
+    return messages, knew, degraded, max(relevance, default=None)
 
 
 async def store(bases: tuple[Knowledge, ...], state: State, context: RunContext[Any]) -> None:
@@ -97,10 +103,14 @@ def _question(messages: Sequence[Message]) -> str:
 
 
 class _Told(NamedTuple):
-    """What somebody knows, as texts for the model; and what that was made of, in words, if it is known."""
+    """What somebody knows, as texts for the model; and what that was made of, in words, if it is known.
+
+    `relevance` is one number, or none where nobody says.
+    """
 
     texts: tuple[str, ...] = ()
     sources: str = ""
+    relevance: tuple[float, ...] = ()
 
 
 async def _asked(base: Knowledge, context: RunContext[Any], question: str, degraded: list[str]) -> _Told:
@@ -111,8 +121,9 @@ async def _asked(base: Knowledge, context: RunContext[Any], question: str, degra
         if callable(build):
             messages: Any = await answer_of(build, question)
             texts, sources = texts_of(messages), sources_of(messages)
+            relevance = relevance_of(messages)
         else:
-            texts, sources = _text(await answer_of(asked.retrieve, question)), ""
+            texts, sources, relevance = _text(await answer_of(asked.retrieve, question)), "", None
     except Exception as error:
         failure = _failure(base, "retrieve", error)
         if base.on_error == "raise":
@@ -120,7 +131,8 @@ async def _asked(base: Knowledge, context: RunContext[Any], question: str, degra
         degraded.append(failure.message)
         return _Told()
     prefix = base.prefix_of(asked)
-    return _Told(tuple([f"{prefix}{text}" for text in texts]), sources if texts else "")
+    said = () if relevance is None else (relevance,)
+    return _Told(tuple([f"{prefix}{text}" for text in texts]), sources if texts else "", said)
 
 
 def _text(found: Any) -> tuple[str, ...]:
@@ -132,6 +144,7 @@ def _text(found: Any) -> tuple[str, ...]:
 
 
 def _failure(base: Knowledge, doing: str, error: Exception) -> KnowledgeFailed:
+    heed_takeover(error)
     told = error.message if isinstance(error, FlyballError) else describe(error)
     what = "be asked" if doing == "retrieve" else "store the answer"
     retryable = error.retryable if isinstance(error, FlyballError) else isinstance(error, OSError)

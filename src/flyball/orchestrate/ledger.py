@@ -203,6 +203,10 @@ class Ledger(Generic[StateT]):
     async def _go_on_reading(self) -> None:
         """Take in what was appended since, where the state is that of the journal as it was."""
         theirs = await self.journal.read(self.loop_id, self.length)
+        if self.pending:
+            # Something of ours was folded while this was read: what others said comes before it.
+            await self._catch_up([])
+            return
         self._check_ours(theirs)
         for number, event in enumerate(theirs, self.length):
             if not take_any(self.state, event):

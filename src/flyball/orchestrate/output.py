@@ -280,14 +280,15 @@ def output_spec(
     if kind is str and mode in (None, OutputMode.TEXT):
         if not validated and grammar is None:
             return TEXT_OUTPUT
-        return OutputSpec(grammar=grammar, checked=validated, validated=validated)
+        return OutputSpec(grammar=grammar, checked=True, validated=validated)
     mode = mode or (OutputMode.GRAMMAR if grammar is not None else default_mode)
     if mode is OutputMode.TEXT:
         raise UserError(
             f"output mode 'text' gives a str, not a {kind!r}: leave the mode out or choose another"
         )
     if mode is OutputMode.GRAMMAR and kind is str:
-        return OutputSpec(mode=mode, grammar=grammar, checked=validated, validated=validated)
+        checked = validated or grammar is not None
+        return OutputSpec(mode=mode, grammar=grammar, checked=checked, validated=validated)
     schema = json_schema(kind)
     outer: str | None = None
     if schema.get("type") != "object" and "properties" not in schema:

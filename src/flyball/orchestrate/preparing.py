@@ -23,6 +23,7 @@ from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.compacted import remembered
 from flyball.orchestrate.facts import context_of
+from flyball.orchestrate.failing import heed_takeover
 from flyball.orchestrate.intercepting import decision, told
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.sending import base
@@ -49,6 +50,7 @@ async def prepare(
         tools, definitions = await offered(state, bindings, context)
         messages: Sequence[Message] = tuple(remembered(state))
         notes, degraded = list[str](), list[str]()
+        relevance: float | None = None
         if stages.history_processors:
             from flyball.orchestrate.processing import processed
 
@@ -57,7 +59,7 @@ async def prepare(
         if bases := stages.knowledge_bases:
             from flyball.orchestrate.knowing import known_of_turn
 
-            messages, knew, degraded = await known_of_turn(bases, state, context, messages)
+            messages, knew, degraded, relevance = await known_of_turn(bases, state, context, messages)
             notes += knew
         for interceptor in stages.message_interceptors:
             decided = await decision(interceptor, context, messages_apart(messages))
@@ -78,12 +80,13 @@ async def prepare(
                     "it raises to refuse, and gives nothing back"
                 )
     except FlyballError as error:
+        heed_takeover(error)
         let_through = passed_before(stages.turn_guardrails, error)
         return TurnPrepared(now(), state.turn, error=error.record(), passed=let_through)
     passed = tuple([guardrail.name for guardrail in stages.turn_guardrails])
     edits = edits_between(base(state), messages)
     told_of = (passed, tuple(notes), tuple(compactions), tuple(degraded))
-    return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", *told_of)
+    return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", *told_of, relevance=relevance)
 
 
 def _dropped(

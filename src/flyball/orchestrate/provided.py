@@ -45,6 +45,16 @@ def sources_of(messages: list[Message]) -> str:
     return ", ".join(found[:MOST]) + more
 
 
+def relevance_of(messages: list[Message]) -> float | None:
+    """How relevant what a provider gave is, from 0 to 1, as far as it says so: the best of its messages.
+
+    Nothing is relevant where nothing was found.
+    """
+    said: list[Any] = [(message.extra or {}).get("relevance") for message in messages]
+    numbers = [float(one) for one in said if isinstance(one, int | float) and 0 <= one <= 1]
+    return max(numbers, default=None if messages else 0.0)
+
+
 def _named(given: object) -> str:
     if not isinstance(given, Mapping):
         return _short(str(given))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from flyball.constraint.validators import failure_of
 from flyball.core.encodable import to_json
 from flyball.core.errors import (
+    FailureCategory,
     FlyballError,
     JournalFailure,
     JSONInvalid,
@@ -23,6 +24,7 @@ from flyball.core.events import AnswerReviewed, Event, ModelAnswered, ModelFaile
 from flyball.core.messages import JSON, FinishReason, Message
 from flyball.core.spec import OutputSpec
 from flyball.inference.request import Result
+from flyball.orchestrate.confidence import confidence_in
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse, ValidationResult
 from flyball.orchestrate.projections import tool_calls_made
 from flyball.orchestrate.result import AnyResult
@@ -64,9 +66,16 @@ def response_to(asked: Asked, result: AnyResult, events: Sequence[Event]) -> Sys
         finish_reason=_finish_reason(events),
     )
     error = result.error
-    if error is None:
-        return replace(response, structured_output=_structured(result, state.spec.output))
-    return _failed(response, asked, state.error or error.record(), state.spec.output, events)
+    if error is not None:
+        failed = _failed(response, asked, state.error or error.record(), state.spec.output, events)
+        return _with_confidence(failed, asked, events)
+    answered = replace(response, structured_output=_structured(result, state.spec.output))
+    return _with_confidence(answered, asked, events)
+
+
+def _with_confidence(response: SystemResponse, asked: Asked, events: Sequence[Event]) -> SystemResponse:
+    confidence, source = confidence_in(events, response.error, ruled=asked.ruled)
+    return replace(response, confidence=confidence, confidence_source=source)
 
 
 def refusal_of(request: SystemRequest, error: Exception, loop_id: str = "") -> SystemResponse:
@@ -108,11 +117,19 @@ def _failed(
         if look.faults and look.value is not UNSET and not asked.strict:
             warnings = (*warnings, "the output is given back although it is not valid")
         report = replace(report, violations=violations, warnings=warnings)
-    failed = replace(response, error=error, validation_result=report)
+    failed = replace(response, error=_where(error, response), validation_result=report)
     if asked.strict:
         return failed
     value = None if look.value is UNSET else look.value
     return replace(failed, content=_partial_text(output, events), structured_output=value)
+
+
+def _where(error: SystemError, response: SystemResponse) -> SystemError:
+    """An error of a model call with which model that was, and what the request had used by then."""
+    if error.category != FailureCategory.INFERENCE:
+        return error
+    known = {"model": response.model, "total_tokens": response.usage.total_tokens}
+    return replace(error, details={**known, **(error.details or {})})
 
 
 def _refused(events: Sequence[Event]) -> tuple[str, ...] | None:

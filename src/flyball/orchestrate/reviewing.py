@@ -13,7 +13,7 @@ from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
 from flyball.orchestrate.facts import context_of
-from flyball.orchestrate.failing import as_rule
+from flyball.orchestrate.failing import as_rule, heed_takeover
 from flyball.orchestrate.intercepting import decision, told
 from flyball.orchestrate.soundness import sound
 from flyball.orchestrate.state import State
@@ -42,6 +42,7 @@ async def review(
                 notes.append(told(interceptor, decided))
         stop = await _stop(bindings, context, message)
     except FlyballError as error:
+        heed_takeover(error)
         return AnswerReviewed(now(), state.turn, error=error.record())
     changed = None if message is answer else message
     return AnswerReviewed(now(), state.turn, changed, stop=stop, notes=tuple(notes))

@@ -3,6 +3,8 @@
 The order in which an answer that is not right is put right: broken JSON, members of enumerations, the user's
 own functions (`OutputRepair`); then, by the machine, a model (`ModelRepair`), and last the agent's model is
 asked again. An answer that was cut off is not put right by any of them: nobody knows what is missing.
+What the model wrote under a grammar is held against it first (`following`); what a tool ended the loop with
+is no decoder's.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from flyball.core.encodable import NotEncodable, clean_text
 from flyball.core.errors import (
     ConstraintFailure,
     FlyballError,
+    GrammarRejected,
     SystemError,  # noqa: A004 - pagantic's name for it
     UserError,
     ValidationFailure,
@@ -30,6 +33,7 @@ from flyball.orchestrate.facts import context_of
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.reflecting import Reflected, reflection_on
+from flyball.orchestrate.schema_output import SchemaReader
 from flyball.orchestrate.state import State
 from flyball.tool.errors import ModelRetry
 from flyball.tool.feedback import capped
@@ -43,6 +47,7 @@ MAX_FEEDBACK = 100_000
 def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
     """Parse the answer as the output type; gives the event and, if accepted, the output itself."""
     feedback: list[str] = []
+    refused: SystemError | None = None
     unread: int | None = None
     outputs = state.outputs
     if len(outputs) > 1 or state.answer is not None or state.mended is not None:
@@ -53,6 +58,8 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
         found = [(None, state.history[-1].text)]
     for index, raw in found:
         try:
+            if state.spec.output.grammar is not None:
+                _require_followed(state, reader, index, raw)
             value, repairs = reader.read(raw, None if index is None else state.calls[index].name)
             if repairs:
                 _refuse_if_cut(state)
@@ -62,12 +69,19 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
             unread = _unread(state, len(feedback)) if unread is None else unread
             feedback.append(told(retry))
         except ConstraintFailure as failure:
+            if _is_asked_again(failure):
+                unread = _unread(state, len(feedback)) if unread is None else unread
+                refused = failure.record()
+                feedback.append(told(failure))
+                continue
             return _cannot_settle(state, failure, now, _unread(state, len(feedback))), None
         except Exception as error:
             return _cannot_settle(state, as_rule(error, "the output type failed"), now), None
         else:
             return TurnSettled(now(), state.turn, True, index, UNSET, (), repairs), value  # noqa: FBT003
-    event = TurnSettled(now(), state.turn, accepted=False, feedback=tuple(feedback), unread=unread)
+    event = TurnSettled(
+        now(), state.turn, accepted=False, feedback=tuple(feedback), error=refused, unread=unread
+    )
     return event, None
 
 
@@ -87,7 +101,12 @@ async def settle_validated(
                 unread = _unread(state, number) if unread is None else unread
                 raise
             except ConstraintFailure as failure:
-                return _cannot_settle(state, failure, now, _unread(state, number)), None
+                if not _is_asked_again(failure):
+                    return _cannot_settle(state, failure, now, _unread(state, number)), None
+                unread = _unread(state, number) if unread is None else unread
+                refused = failure.record()
+                feedback.append(told(failure))
+                continue
             if bindings.output.text_function is not None and index is None and value is raw:
                 value = await _made_of_text(bindings.output.text_function, context, raw)
                 before = UNSET
@@ -157,6 +176,8 @@ async def _read(
     """
     reader, tool = bindings.output, tool_of(state, index)
     try:
+        if state.spec.output.grammar is not None:
+            _require_followed(state, reader, index, raw)
         value, repairs = reader.read(raw, tool)
         if repairs:
             _refuse_if_cut(state)
@@ -225,10 +246,32 @@ async def _validated(value: Any, bindings: Bindings, context: RunContext[Any]) -
     return value
 
 
-def told(retry: ModelRetry | ValidationFailure) -> str:
+def _require_followed(state: State, reader: Reader, index: int | None, raw: str) -> None:
+    """Do nothing where what the model wrote follows its grammar.
+
+    Raises:
+        GrammarRejected: it does not; not `retryable` where the model is not asked again.
+    """
+    if index is not None or state.answer is not None:
+        return
+    from flyball.orchestrate.following import require_followed
+
+    try:
+        require_followed(state.spec.output, raw)
+    except GrammarRejected as rejected:
+        rejected.retryable = not isinstance(reader, SchemaReader) or reader.output.retry
+        raise
+
+
+def _is_asked_again(failure: ConstraintFailure) -> bool:
+    """Whether the model reads what is wrong, and tries again, before the run fails with it."""
+    return isinstance(failure, GrammarRejected) and failure.retryable
+
+
+def told(retry: ModelRetry | ValidationFailure | ConstraintFailure) -> str:
     """What the model is told that must try again: text that can be written, of a size that it can read."""
     said = str(retry)
-    if isinstance(retry, ValidationFailure):  # which was written for people
+    if isinstance(retry, FlyballError):  # which was written for people
         said = f"{said[:1].upper()}{said[1:]}\nAnswer again with this put right."
     return capped(clean_text(said), MAX_FEEDBACK)
 

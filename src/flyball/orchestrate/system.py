@@ -77,7 +77,8 @@ class System:
         deps: what the agent's tools, prompt functions and validators get as `ctx.deps`.
         runtime: who drives the loops; without it, this process does.
         clock: where time comes from.
-        planner: who makes the plans of requests in mode plan that bring none; without it, the model is asked.
+        planner: who makes the plans of requests that bring none. In mode plan they are run; in the others the
+            agent is told to go by them. Without it, the model is asked for one in mode plan.
         handlers: what does the steps of plans, besides `infer` (the agent) and `tool` (its tools).
         plan_policy: what a plan may be.
         redundancy: how often is asked in mode redundant, and how is voted.
@@ -349,7 +350,9 @@ class System:
         return await Drive.take_over(bindings, journal, loop_id, clock)
 
     def _is_flow(self, request: SystemRequest) -> bool:
-        """Whether a request is more than one loop: it has steps, replicas, or tools before its answer."""
+        """Whether a request is more than one loop: it has a plan, replicas, or tools before its answer."""
+        if self._patterns.planner is not None:
+            return True
         if request.mode != Mode.STRUCTURED:
             return request.mode in (Mode.PLAN, Mode.REDUNDANT)
         return bool(self.agent.clone().config.tools)

@@ -57,6 +57,11 @@ class RuleValidator:
             if rule.check is not None and not callable(rule.check):
                 raise UserError(f"the check of the rule {rule.name!r} is a function, not {rule.check!r}")
 
+    @property
+    def asked(self) -> int:
+        """How many rules have a check."""
+        return len([rule for rule in self.rules if rule.check is not None])
+
     async def violations(self, output: Any) -> tuple[Violated, ...]:
         """The rules that an output breaks, in their order, each with the reason."""
         broken = [
@@ -70,10 +75,11 @@ class RuleValidator:
         """Do nothing where an output follows all rules.
 
         Raises:
-            RuleFailed: it does not; details `rules` has the name and the reason of each that it breaks.
+            RuleFailed: it does not; details `rules` has the name and the reason of each that it breaks, and
+                `asked` how many were asked.
         """
         if broken := await self.violations(output):
-            raise rules_failed(broken)
+            raise rules_failed(broken, self.asked)
 
     async def __call__(self, ctx: RunContext[Any], output: Any) -> Any:
         """The output, as an agent's validator gives it.
@@ -88,12 +94,12 @@ class RuleValidator:
         return f"<RuleValidator {', '.join([rule.name for rule in self.rules]) or 'without rules'}>"
 
 
-def rules_failed(broken: Iterable[Violated]) -> RuleFailed:
-    """The failure of an output that breaks these rules."""
+def rules_failed(broken: Iterable[Violated], asked: int) -> RuleFailed:
+    """The failure of an output that breaks these rules, of so many that were asked."""
     told = tuple(broken)
     lines = "\n".join([f"- {one}" for one in told])
     rules = [{"name": one.name, "reason": one.reason} for one in told]
-    return RuleFailed(f"the output breaks {_counted(len(told))}:\n{lines}", rules=rules)
+    return RuleFailed(f"the output breaks {_counted(len(told))}:\n{lines}", rules=rules, asked=asked)
 
 
 def _counted(number: int) -> str:

@@ -225,14 +225,21 @@ def test_an_object_that_was_cut_off_is_told_in_words_for_people(flyball: Flyball
 
 def test_a_grammar_with_a_bom(flyball: Flyball) -> None:
     Path("yes.gbnf").write_bytes(b'\xef\xbb\xbfroot ::= "yes"')
-    assert flyball("ask", "Is it?", "-m", "scripted:echo", "--grammar", "yes.gbnf").code == 0
+    assert flyball("ask", "yes", "-m", "scripted:echo", "--grammar", "yes.gbnf").code == 0
 
 
 def test_an_answer_that_follows_a_grammar(flyball: Flyball) -> None:
     Path("yes.gbnf").write_text('root ::= "yes" | "no"')
-    assert flyball("ask", "Is it?", "-m", "scripted:echo", "--grammar", "yes.gbnf").code == 0
+    assert flyball("ask", "no", "-m", "scripted:echo", "--grammar", "yes.gbnf").code == 0
     (turn,) = flyball("why", "--json").json["turns"]
     assert turn["sent"]["grammar"] == 'root ::= "yes" | "no"'
+
+
+def test_an_answer_that_does_not_follow_its_grammar(flyball: Flyball) -> None:
+    Path("yes.gbnf").write_text('root ::= "yes" | "no"')
+    said = flyball("ask", "perhaps", "-m", "scripted:echo", "--grammar", "yes.gbnf")
+    assert said.code == 6
+    assert said.err.startswith("flyball: CONSTRAINT_GRAMMAR_REJECTED: the answer does not follow the grammar")
 
 
 def test_a_model_that_cannot_be_held_to_a_grammar_is_not_asked(flyball: Flyball) -> None:

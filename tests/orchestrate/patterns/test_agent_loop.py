@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from flyball import AgentLoop, LoopConfig, MemoryJournal, Message, Text, tool
+from flyball import AgentLoop, LoopConfig, MemoryJournal, Message, RunContext, SystemPrompt, Text, tool
 from flyball.core.errors import EngineError, IterationLimit, NoEngine, UserError
-from flyball.core.messages import Role
+from flyball.core.messages import Role, system
 from flyball.inference.answers import Answer
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Request, Result
@@ -253,3 +253,48 @@ async def test_nothing_is_found_without_a_journal_or_after_the_beginning() -> No
     await begun.chat("Hi")
     with pytest.raises(UserError, match="has begun"):
         await begun.restore()
+
+
+# Who says what the model is told first
+
+
+class Greeter:
+    """A prompt provider."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def build_system_prompt(self) -> Message:
+        self.asked += 1
+        return system(f"Be kind, {self.asked}.")
+
+
+def by_function(ctx: RunContext[Any]) -> str:
+    return "Be kind."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        (SystemPrompt("Be kind."), ["Be kind."] * 3),
+        (by_function, ["Be kind."] * 3),
+        (["Be kind.", "Be brief."], ["Be kind.\n\nBe brief."] * 3),
+        (Greeter(), ["Be kind, 1.", "Be kind, 2.", "Be kind, 3."]),
+    ],
+    ids=["a system prompt", "a function", "several", "a provider"],
+)
+async def test_a_prompt_that_is_no_text_is_told_in_each_turn(prompt: Any, told: list[str]) -> None:
+    journal = MemoryJournal()
+    engine = ScriptedEngine("hello", '{"a": "x"}', "bye")
+    loop = AgentLoop(LoopConfig(engine=engine, system_prompt=prompt, journal=journal, session_id="s"))
+    await loop.chat("one")
+    await loop.chat_structured("two", {"type": "object"})
+    await loop.chat("three")
+    assert [request.messages[0].text for request in engine.calls] == told
+    assert all(request.messages[0].role is Role.SYSTEM for request in engine.calls)
+    said = [message.text for message in loop.messages()]
+    assert said == ["one", "hello", "two", '{"a": "x"}', "three", "bye"]
+    assert [message.text for message in engine.calls[2].messages[1:]] == said[:5]
+    again = AgentLoop(LoopConfig(engine=engine, system_prompt=prompt, journal=journal, session_id="s"))
+    assert await again.restore() == 3
+    assert again.messages() == loop.messages()

@@ -21,7 +21,7 @@ from flyball.core.errors import (
     ToolUnavailable,
     UserError,
 )
-from flyball.core.messages import Role, ToolCall, assistant
+from flyball.core.messages import Role, ToolCall, ToolResult, assistant
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import Safety, ToolDefinition
 from flyball.inference.answers import tool_call as call
@@ -357,6 +357,9 @@ def test_what_a_step_may_be_given() -> None:
     calls = (ToolCall("c", "look", "{}"),)
     assert StepInput.of(calls[0]).tool_calls == StepInput.of(list(calls)).tool_calls == calls
     assert StepInput.of(Result(assistant("", *calls))).tool_calls == calls
+    results = (ToolResult("c", "look", "found"), ToolResult("d", "look", error="gone"))
+    assert StepInput.of(results[0]).tool_results == results[:1]
+    assert (StepInput.of(list(results)).tool_results, StepInput.of(results).text) == (results, "found\ngone")
     assert StepInput.of(Request((user("Hi"),))).text == "Hi"
     again = StepInput.of(RerankInput("q", candidates))
     assert StepInput.of(again) is again

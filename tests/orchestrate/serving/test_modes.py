@@ -292,8 +292,11 @@ async def test_closing_a_stream_early_leaves_the_flow_to_be_gone_on_with() -> No
 MODES = [
     (asking(Mode.PLAN, plan=PLAN), "said"),
     (asking(Mode.PLAN), "said"),
+    (asking(Mode.CHAT), "said"),
+    (asking(Mode.STRUCTURED, output=HELD), X),
     (asking(Mode.REDUNDANT, output=HELD), X),
 ]
+"""Requests to a system with a planner, and what they come to."""
 
 
 def made(request: SystemRequest, answer: str, journal: Any) -> tuple[System, Script]:
@@ -312,7 +315,7 @@ async def test_a_request_that_breaks_off_anywhere_goes_on(request_: SystemReques
         system, before = made(request_, answer, journal)
         response = await system.handle(request_, loop_id="f")
         if response.ok:
-            assert left > 8
+            assert left > 6
             return
         assert code(response) == JournalFailure.code
         journal.left = -1
@@ -418,8 +421,18 @@ async def test_each_mode_goes_its_way(request_: SystemRequest, answer: str) -> N
     system, _ = made(request_, answer, journal)
     response = await system.handle(request_)
     moves = transitions(await journal.read(response.loop_id))
-    assert ("init", *[str(move.to) for move in moves]) == PATHS[request_.mode].phases
+    first, *others = [phase for phase in PATHS[request_.mode].phases if phase is not Phase.PLAN]
+    assert ("init", *[move.to for move in moves]) == (first, Phase.PLAN, *others), "whatever the mode"
     assert all(move.reason for move in moves)
+    assert all(move.to in EDGES[move.from_] for move in moves)
+
+
+@pytest.mark.parametrize(("request_", "answer"), [MODES[0], *MODES[2:]])
+async def test_only_the_mode_plan_plans_without_a_planner(request_: SystemRequest, answer: str) -> None:
+    journal = MemoryJournal()
+    response = await System(Agent(Script(answer)), journal=journal).handle(request_)
+    moves = transitions(await journal.read(response.loop_id))
+    assert ("init", *[move.to for move in moves]) == PATHS[request_.mode].phases
 
 
 async def test_a_step_that_is_tried_again_is_another_attempt() -> None:

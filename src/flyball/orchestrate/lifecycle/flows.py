@@ -1,9 +1,10 @@
 """The course of a flow through the lifecycle, from its journal: plans, votes, answers in two phases.
 
-- `plan` until a planner has given the plan; one that came with the request is a phase, too, and over at once.
+- `plan` until a planner has given the plan, in whichever mode; one that came with the request is a phase,
+  too, and over at once.
 - `execute` while steps are run; a step that is tried again goes by `validate`, where it was found wanting.
 - `validate` while is voted, or a plan's output is held to a contract, and when the last step has given what
-  the flow gives.
+  the flow gives; a chat that is a flow, for the sake of its plan, is checked in its loop, if at all.
 A flow that is none of pagantic's patterns executes from its beginning on, until it is over.
 What the loops under a flow go through is in their own journals.
 """
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 from flyball.core.encodable import as_text
 from flyball.core.errors import JournalCorrupt
 from flyball.core.events import Event, FlowStarted, Outcome, Reopened, StepEnded
-from flyball.core.flow import PIPELINE, PLANNED, REDUNDANT, FlowNode, node_at
+from flyball.core.flow import PIPELINE, PLANNED, PLANNER, FlowNode, node_at, replicas_at
 from flyball.orchestrate.flow_machine import start, take
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.lifecycle.course import Transition, reopened
@@ -52,9 +53,12 @@ def without_tools(flow: FlowNode) -> FlowNode:
 
 
 def makes_plan(flow: FlowNode, path: str) -> bool:
-    """Whether a step is the one that makes a plan, which is then part of the flow."""
+    """Whether a step is the one that makes a plan: which is then part of the flow, or what others go by."""
     above, _, part = path.rpartition(".")
-    return part == "0" and node_at(flow, above).kind == PLANNED
+    if part == "0" and node_at(flow, above).kind == PLANNED:
+        return True
+    # In mode plan it is a step like any other, whose type somebody has called so.
+    return path == "0" and flow_mode(flow) not in (None, Mode.PLAN) and flow.steps[0].kind == PLANNER
 
 
 def holds_output(flow: FlowNode, path: str) -> bool:
@@ -111,7 +115,7 @@ def _way(phase: Phase, state: FlowState, event: Event) -> list[tuple[Phase, str]
     if now in (Phase.ERROR, Phase.CANCELLED):
         return [] if phase is now else [(now, state.error.message if state.error else str(now))]
     way: list[tuple[Phase, str]] = []
-    if phase is Phase.INIT and mode is Mode.PLAN:
+    if phase is Phase.INIT and (mode is Mode.PLAN or now is Phase.PLAN):
         way.append((Phase.PLAN, "a plan is to be made" if now is Phase.PLAN else "the plan was given"))
     if phase in (Phase.INIT, Phase.PLAN) and now is not Phase.PLAN:
         why = "the plan was made" if phase is Phase.PLAN else "started"
@@ -130,7 +134,7 @@ def _way(phase: Phase, state: FlowState, event: Event) -> list[tuple[Phase, str]
         )
         way.append((Phase.VALIDATE, checked))
     if now is Phase.COMPLETE and before is not Phase.COMPLETE:
-        if before is not Phase.VALIDATE:
+        if before is not Phase.VALIDATE and mode is not Mode.CHAT:
             way.append((Phase.VALIDATE, "the last step has given its output"))
         way.append((Phase.COMPLETE, "the output was accepted"))
     return way
@@ -141,9 +145,12 @@ def flow_phase(state: FlowState) -> Phase:
     flow = state.flow
     if state.at != "run":
         return ENDED[state.outcome or Outcome.FAILED][0]
-    if "1" in state.ready and (flow_mode(flow) is Mode.REDUNDANT or holds_output(flow, "1")):
+    if any(makes_plan(flow, path) for path in state.ready):
+        return Phase.PLAN
+    replicas = replicas_at(flow) if flow_mode(flow) is Mode.REDUNDANT else None
+    if replicas is not None and f"{replicas + 1}" in state.ready:
         return Phase.VALIDATE
-    return Phase.PLAN if any(makes_plan(flow, path) for path in state.ready) else Phase.EXECUTE
+    return Phase.VALIDATE if "1" in state.ready and holds_output(flow, "1") else Phase.EXECUTE
 
 
 def _tries_again(state: FlowState, event: Event) -> bool:
@@ -152,8 +159,8 @@ def _tries_again(state: FlowState, event: Event) -> bool:
 
 def candidates_in(state: FlowState) -> tuple[Candidate, ...]:
     """What is to be chosen from, as it stands: the answers that are voted on, or what was found last."""
-    if state.flow.steps and state.flow.steps[0].kind == REDUNDANT:
-        replicas = [(f"0.{at}", node) for at, node in enumerate(state.flow.steps[0].steps)]
+    if (asked := replicas_at(state.flow)) is not None:
+        replicas = [(f"{asked}.{at}", node) for at, node in enumerate(state.flow.steps[asked].steps)]
         last = [(node.name, state.ended.get(f"{path}.{len(node.steps) - 1}")) for path, node in replicas]
         return tuple(
             [Candidate(as_text(one.output), source=name) for name, one in last if one and one.error is None]

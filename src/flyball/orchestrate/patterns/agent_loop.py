@@ -47,7 +47,8 @@ from flyball.orchestrate.schema_output import SchemaOutput
 class LoopConfig:
     """What an AgentLoop is made of.
 
-    `system_prompt` is a text, or whatever an agent takes as instructions. `grammar` (GBNF) is for
+    `system_prompt` is a text, which opens the conversation, or whatever else an agent takes as instructions
+    (a prompt provider, a template, a function), which is asked anew for each turn. `grammar` (GBNF) is for
     `chat_structured` alone; an empty one is none. `on_tool_result` is called with the name and the output of
     each tool that has run. `observer` is told all that happens. `context_provider` is asked before each turn
     about what the user said; what it knows is told, and not kept, and if it fails the model is asked without.
@@ -168,7 +169,7 @@ class AgentLoop:
             self._turn += 1  # also one that fails is recorded, and is no other's
             async with by_category(agent.config.output):
                 run = await run_heard(agent, message, given, None if stream is None else heard_by(stream))
-            said = run.messages[len(before) :]
+            said = _since(before, run.messages)
             self._keep(said[0], run.text)
             self._note(said)
             return LoopResult(run.text, run.output, run.usage, run)
@@ -265,3 +266,9 @@ class AgentLoop:
             given["metadata"] = turn.metadata
         run = await agent.run(turn.said.parts if turn.said.role is Role.USER else None, **given)
         return run.text
+
+
+def _since(before: Sequence[Message], messages: Sequence[Message]) -> Sequence[Message]:
+    """What a turn has added to the conversation: a system message that was made for it stands before that."""
+    made = messages[0].role is Role.SYSTEM and not (before and before[0].role is Role.SYSTEM)
+    return messages[len(before) + made :]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from flyball.core.flow import FlowNode
 from flyball.core.messages import Content, Message
@@ -14,15 +14,22 @@ from flyball.orchestrate.flow.parts import Done
 from flyball.orchestrate.flow.steps import Step
 from flyball.orchestrate.flow.values import Values
 
+Telling: TypeAlias = Callable[[Any], str]
+"""Puts what a step is given into words for an agent."""
+
 
 @dataclass(frozen=True, eq=False)
 class QuestionStep(Step[Any, Any]):
-    """Asks an agent a question, after a conversation, whatever the step is given."""
+    """Asks an agent a question, after a conversation, whatever the step is given.
+
+    With `planned` it is given a plan, or None: that is how the agent is told of it, after its instructions.
+    """
 
     agent: Agent[Any, Any]
     prompt: Content | None
     messages: Sequence[Message] = ()
     name: str = "ask"
+    planned: Telling | None = None
     kind: str = field(default="agent", init=False, repr=False)
 
     def runs(self) -> Agent[Any, Any]:
@@ -44,5 +51,9 @@ class QuestionStep(Step[Any, Any]):
         async def asked() -> Asked:
             return self.prompt, self.messages
 
-        result = await doing.run(self.agent, asked)
+        agent = self.agent
+        if self.planned is not None and value is not None:
+            given = agent.clone().config.instructions
+            agent = agent.clone(instructions=(*given, self.planned(value)))
+        result = await doing.run(agent, asked)
         return Done(result.output, result.loop_id)

@@ -18,7 +18,7 @@ from flyball.orchestrate.flow.parts import Part
 from flyball.orchestrate.flow.steps import AgentStep, Pipeline
 from flyball.orchestrate.lifecycle import Mode
 from flyball.orchestrate.lifecycle.flows import pattern_note
-from flyball.orchestrate.patterns.asking import QuestionStep
+from flyball.orchestrate.patterns.asking import QuestionStep, Telling
 
 PHASE_2 = "Produce your structured output now."
 """What the model is told when it has gathered what it needs."""
@@ -63,15 +63,23 @@ class Phases:
         return () if self.gathering is None else tool_names(self.gathering)
 
     def step(
-        self, prompt: Content | None, messages: Sequence[Message] = (), *, name: str = ""
+        self,
+        prompt: Content | None,
+        messages: Sequence[Message] = (),
+        *,
+        name: str = "",
+        planned: Telling | None = None,
     ) -> PatternFlow:
-        """The question as a step of a flow, after a conversation: what it gives is the output."""
+        """The question as a step of a flow, after a conversation: what it gives is the output.
+
+        `planned`: the step is given a plan to go by, which is told so.
+        """
         name = name or self.name
         if self.gathering is None:
-            steps: list[Part] = [QuestionStep(self.answering, prompt, messages, name=name)]
+            steps: list[Part] = [QuestionStep(self.answering, prompt, messages, name, planned)]
         else:
             steps = [
-                QuestionStep(self.gathering, prompt, messages, name=f"{name}: gathers"),
+                QuestionStep(self.gathering, prompt, messages, f"{name}: gathers", planned),
                 AgentStep(self.answering, PHASE_2, history=True, name=name),
             ]
         return PatternFlow(*steps, name=name, mode=Mode.STRUCTURED, tools=self.tools)

@@ -16,7 +16,7 @@ from msgspec import Struct, convert
 from typing_extensions import Unpack
 
 from flyball.core.errors import NoConsensus, UserError
-from flyball.core.flow import node_at
+from flyball.core.flow import replicas_at
 from flyball.core.messages import Content, Message
 from flyball.core.usage import RunUsage
 from flyball.orchestrate.flow.options import FlowOptions
@@ -25,6 +25,7 @@ from flyball.orchestrate.flow.result import FlowResult
 from flyball.orchestrate.flow.running import run_flow
 from flyball.orchestrate.flow.steps import RedundantSteps, TransformStep
 from flyball.orchestrate.lifecycle import Mode
+from flyball.orchestrate.patterns.asking import Telling
 from flyball.orchestrate.patterns.failing import by_category
 from flyball.orchestrate.patterns.phases import PatternFlow, Phases
 from flyball.orchestrate.patterns.specialized import SpecializedConfig, SpecializedLoop
@@ -130,9 +131,17 @@ class RedundantLoop:
 
 
 def vote_on(
-    replica: Phases, redundancy: Redundancy, prompt: Content | None, messages: Sequence[Message] = ()
+    replica: Phases,
+    redundancy: Redundancy,
+    prompt: Content | None,
+    messages: Sequence[Message] = (),
+    *,
+    planned: Telling | None = None,
 ) -> PatternFlow:
-    """A question that is put to the vote, after a conversation, as a flow: what it gives is the verdict."""
+    """A question that is put to the vote, after a conversation, as a flow: what it gives is the verdict.
+
+    `planned`: the flow is given a plan that all replicas go by, and are told of so.
+    """
     voting, count = redundancy.voting, redundancy.replicas
 
     def is_decided(outcomes: Outcomes) -> bool:
@@ -143,7 +152,7 @@ def vote_on(
     def verdict(outcomes: Outcomes) -> Verdict:
         return _verdict(voting, outcomes)
 
-    replicas = [replica.step(prompt, messages, name=f"replica {at}") for at in range(count)]
+    replicas = [replica.step(prompt, messages, name=f"replica {at}", planned=planned) for at in range(count)]
     until = is_decided if redundancy.stop_early else None
     asked = RedundantSteps[Any, Any](
         *replicas, concurrency=redundancy.concurrency, until=until, name="replicas"
@@ -183,11 +192,13 @@ def voted(flow: FlowResult[Any]) -> RedundantResult:
     given: Any = flow.output
     verdict = given if isinstance(given, Verdict) else convert(given, Verdict)  # read without the code
     ended = {step.path: step for step in flow.steps}
-    replicas = node_at(flow.state.flow, "0").steps
+    asked = replicas_at(flow.state.flow)
+    assert asked is not None, "it was a vote"
+    replicas = flow.state.flow.steps[asked].steps
     answers = {
         at: step
         for at, replica in enumerate(replicas)
-        if (step := ended.get(f"0.{at}.{len(replica.steps) - 1}")) is not None and step.run is not None
+        if (step := ended.get(f"{asked}.{at}.{len(replica.steps) - 1}")) is not None and step.run is not None
     }
     texts = [step.run.text for step in answers.values() if step.run is not None and step.error is None]
     chosen = answers[verdict.winner]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.context.builder import context_text
 from flyball.context.chunk import Chunk
@@ -61,6 +62,7 @@ class StepInput(Struct, frozen=True):
     candidates: tuple[Candidate, ...] = ()
     context: ContextIR = ContextIR()
     tool_calls: tuple[ToolCall, ...] = ()
+    tool_results: tuple[ToolResult, ...] = ()
     query: str = ""
     raw: Any = None
 
@@ -79,13 +81,13 @@ class StepInput(Struct, frozen=True):
             return StepInput(candidates=value.candidates, query=value.query, raw=value)
         if isinstance(value, ContextIR):
             return StepInput(candidates=candidates_of(value.chunks), context=value, raw=value)
-        if isinstance(value, ToolCall):
-            return StepInput(tool_calls=(value,), raw=value)
+        if isinstance(value, ToolCall | ToolResult):
+            return replace(_of_many((value,)), raw=value)
         return _of_many(value)
 
     @property
     def text(self) -> str:
-        """It in words: what was said last, or what was found, or what it is as JSON."""
+        """It in words: what was said last, what was found, what tools gave, or what it is as JSON."""
         raw = self.raw
         if isinstance(raw, str):
             return raw
@@ -95,6 +97,8 @@ class StepInput(Struct, frozen=True):
             return self.messages[-1].text
         if self.candidates:
             return context_text(chunks_of(self.candidates))
+        if self.tool_results:
+            return "\n".join([result.text for result in self.tool_results])
         return as_text(to_json(raw, "the step's input"))
 
 
@@ -110,6 +114,8 @@ def _of_many(value: Any) -> StepInput:
         return StepInput(candidates=candidates_of(many), context=ContextIR(many), raw=many)
     if all(isinstance(one, ToolCall) for one in many):
         return StepInput(tool_calls=many, raw=many)
+    if all(isinstance(one, ToolResult) for one in many):
+        return StepInput(tool_results=many, raw=many)
     return StepInput(raw=value)
 
 

@@ -28,6 +28,7 @@ from flyball.orchestrate.flow.running import resume_flow, run_flow
 from flyball.orchestrate.flow_loops import helper_loop, step_loop
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.lifecycle.flows import without_tools
+from flyball.orchestrate.patterns.asking import QuestionStep
 from flyball.orchestrate.patterns.phases import PatternFlow, Phases, tool_names
 from flyball.orchestrate.patterns.redundant import Redundancy, vote_on
 from flyball.orchestrate.plan.executor import PlanExecutor
@@ -40,15 +41,17 @@ from flyball.orchestrate.recorded import send_signal
 from flyball.orchestrate.requesting import Run, run_for
 from flyball.orchestrate.responding import Asked
 from flyball.orchestrate.schema_output import SchemaOutput
-from flyball.orchestrate.serving.planning import planned_flow
+from flyball.orchestrate.serving.planning import advised, planned_flow, told_plan
 from flyball.orchestrate.serving.responses import flow_response
 
 
 class Patterns(Struct, frozen=True):
     """What the flows of a system are made of, beyond its agent.
 
-    `planner` makes the plans of requests that bring none; without it, the agent's model is asked. `handlers`
-    do the steps of plans, besides `infer` (the agent) and `tool` (its tools), and may take their places.
+    `planner` makes the plans of requests that bring none, in every mode: in mode plan their steps are run, in
+    the others the agent is told to go by them. Without it, the agent's model is asked in mode plan.
+    `handlers` do the steps of plans, besides `infer` (the agent) and `tool` (its tools), and may take their
+    places.
     """
 
     planner: Planner | None = None
@@ -175,11 +178,23 @@ class FlowServing:
         if request.mode is Mode.PLAN:
             tools = tool_names(self._agent.clone(**run.changes))
             flow = planned_flow(request, *self._planning(run), schema, tools)
-        elif request.mode is Mode.REDUNDANT:
-            flow = vote_on(self._phases(run), self._patterns.redundancy, run.prompt, messages)
         else:
-            flow = self._phases(run).step(run.prompt, messages)
+            flow = self._pattern(request.mode, run, messages)
+            if (planner := self._patterns.planner) is not None:
+                flow = advised(flow, request, planner)
         return flow, run, asked
+
+    def _pattern(self, mode: Mode, run: Run, messages: Any) -> PatternFlow:
+        """The flow of a request in another mode than plan; one with a planner is given a plan."""
+        planned = None if self._patterns.planner is None else told_plan
+        if mode is Mode.REDUNDANT:
+            redundancy = self._patterns.redundancy
+            return vote_on(self._phases(run), redundancy, run.prompt, messages, planned=planned)
+        if mode is Mode.STRUCTURED:
+            return self._phases(run).step(run.prompt, messages, planned=planned)
+        agent = self._agent.clone(**run.changes)
+        asking = QuestionStep(agent, run.prompt, messages, agent.config.name, planned)
+        return PatternFlow(asking, name=agent.config.name, mode=Mode.CHAT, tools=tool_names(agent))
 
     def _phases(self, run: Run) -> Phases:
         """Who answers, and who gathers before, made from the agent as the request wants it."""
@@ -222,9 +237,10 @@ class FlowServing:
 
 def _heard(hear: Hear, request: SystemRequest, loop_id: str) -> Hear:
     """Somebody who hears the answers of a flow, and not how its plan was made."""
-    if request.mode != Mode.PLAN or request.plan is not None:
+    if request.plan is not None:
         return hear
-    planners = helper_loop(step_loop(loop_id, "0.0", 1), 0).removesuffix("0")
+    planner = "0.0" if request.mode == Mode.PLAN else "0"
+    planners = helper_loop(step_loop(loop_id, planner, 1), 0).removesuffix("0")
 
     def heard(name: str, piece: StreamEvent) -> None:
         if not name.startswith(planners):

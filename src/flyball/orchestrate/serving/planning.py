@@ -1,4 +1,8 @@
-"""A request's plan as part of a flow: given with it, or made by a planner as the flow's first step."""
+"""A request's plan as part of a flow: given with it, or made by a planner as the flow's first step.
+
+In mode plan it is what is run. In the other modes, where a planner is configured, it is what the agent is
+told to go by: the mode's own pattern runs, after the planner's step.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from flyball.core.errors import StepMismatch
-from flyball.core.flow import FlowNode
+from flyball.core.errors import PlanRejected, StepMismatch
+from flyball.core.flow import PLANNER, FlowNode
 from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.contracts import SystemRequest
 from flyball.orchestrate.contracts.asked import asked_in
@@ -21,14 +25,12 @@ from flyball.orchestrate.flow.steps import Step
 from flyball.orchestrate.lifecycle import Mode
 from flyball.orchestrate.patterns.phases import PatternFlow
 from flyball.orchestrate.plan.executor import PlanExecutor
-from flyball.orchestrate.plan.forms import plan_from_json
+from flyball.orchestrate.plan.forms import plan_from_json, plan_to_json
 from flyball.orchestrate.plan.planner import Planner
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanTrace
+from flyball.orchestrate.plan.telling import plan_text
 from flyball.orchestrate.schema_output import SchemaOutput
 from flyball.orchestrate.serving.contract import ContractStep
-
-PLANNER = "planner"
-"""The kind of the step that makes a plan."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +45,43 @@ class PlanningStep(Step[Any, Any]):
 
     async def perform(self, doing: Doing, value: Any) -> Done:
         """See `Part.perform`."""
-        plan: Any = await answer_of(self.planner.create_plan, doing.context, self.request)
-        if not isinstance(plan, ExecutionPlan):
-            raise StepMismatch(f"a planner gives an ExecutionPlan, not {plan!r:.200}")
-        written = self.executor.written(_traced(plan, doing.context.facts.at))
-        return Done(to_builtins(_asked(written, self.request)))
+        plan = await _made(self.planner, doing, self.request)
+        return Done(to_builtins(_asked(self.executor.written(plan), self.request)))
+
+
+@dataclass(frozen=True, eq=False)
+class AdvisingStep(Step[Any, Any]):
+    """Asks a planner for a plan to go by, and gives it as JSON; None where there is none for the request."""
+
+    planner: Planner
+    request: SystemRequest
+    name: str = "plan"
+    kind: str = field(default=PLANNER, init=False, repr=False)
+
+    async def perform(self, doing: Doing, value: Any) -> Done:
+        """See `Part.perform`."""
+        try:
+            return Done(plan_to_json(await _made(self.planner, doing, self.request)))
+        except PlanRejected:
+            return Done(None)  # the mode does without one
+
+
+def advised(flow: PatternFlow, request: SystemRequest, planner: Planner) -> PatternFlow:
+    """The flow of a request in another mode than plan, after the step that makes its plan."""
+    steps = (AdvisingStep(planner, request), *flow.steps)
+    return PatternFlow(*steps, name=flow.name, mode=flow.mode, tools=flow.tools)
+
+
+def told_plan(plan: Any) -> str:
+    """A plan that was made by an `AdvisingStep`, in words for those who go by it."""
+    return plan_text(plan_from_json(plan))
+
+
+async def _made(planner: Planner, doing: Doing, request: SystemRequest) -> ExecutionPlan:
+    plan: Any = await answer_of(planner.create_plan, doing.context, request)
+    if not isinstance(plan, ExecutionPlan):
+        raise StepMismatch(f"a planner gives an ExecutionPlan, not {plan!r:.200}")
+    return _traced(plan, doing.context.facts.at)
 
 
 def planned_flow(

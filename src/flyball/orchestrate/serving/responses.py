@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from flyball.core.encodable import NotEncodable, to_json
 from flyball.core.errors import NoConsensus, OrchestrationFailure
 from flyball.core.messages import JSON
+from flyball.orchestrate.confidence import VOTING
 from flyball.orchestrate.contracts import Mode, SystemResponse, ValidationResult
 from flyball.orchestrate.flow.result import FlowResult, StepResult
 from flyball.orchestrate.lifecycle.flows import holds_output, makes_plan
@@ -18,8 +19,6 @@ from flyball.orchestrate.plan.naming import names_in
 from flyball.orchestrate.responding import Asked, response_to
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.serving.tool_calls import flow_tool_calls
-
-VOTING = "voting"
 
 
 async def flow_response(asked: Asked, flow: FlowResult[Any]) -> SystemResponse:
@@ -37,6 +36,7 @@ async def flow_response(asked: Asked, flow: FlowResult[Any]) -> SystemResponse:
         loop_id=flow.loop_id,
         error=None,
     )
+    response = _trusted(response, request.mode, runs)
     if request.mode is Mode.PLAN:
         response = _planned(response, flow, runs)
     elif state.error is None and request.mode is Mode.REDUNDANT:
@@ -44,6 +44,18 @@ async def flow_response(asked: Asked, flow: FlowResult[Any]) -> SystemResponse:
     if state.error is None:
         return response
     return _failed(response, asked, flow, runs)
+
+
+def _trusted(response: SystemResponse, mode: Mode, runs: list[SystemResponse]) -> SystemResponse:
+    """The response with the confidence of its answer: that of the last loop that has one.
+
+    Of a vote it is the vote's, and a plan, whose steps give many things, has none.
+    """
+    named = [run for run in runs if run.confidence is not None]
+    if not named or mode in (Mode.PLAN, Mode.REDUNDANT):
+        return replace(response, confidence=None, confidence_source="")
+    last = named[-1]
+    return replace(response, confidence=last.confidence, confidence_source=last.confidence_source)
 
 
 async def _of_run(asked: Asked, run: RunResult[Any]) -> SystemResponse:

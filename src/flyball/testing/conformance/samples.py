@@ -109,7 +109,7 @@ def every_event() -> list[Event]:
         TurnPrepared(at=4.5, turn=2, tools=(), error=_ERROR),
         TurnPrepared(at=4.6, turn=3, edits=(Edit(0, 1, (user("else"),)), Edit(2, 4)), notes=(_ODD_TEXT,)),
         TurnPrepared(at=4.7, turn=4, skipped=_ODD_TEXT, passed=("max_turns",)),
-        TurnPrepared(at=4.8, turn=5, degraded=(_ODD_TEXT,)),
+        TurnPrepared(at=4.8, turn=5, degraded=(_ODD_TEXT,), relevance=1 / 3),
         TurnPrepared(at=4.8, turn=5, compact=CompactionPlan(3, 9, 2**40)),
         TurnPrepared(at=4.9, turn=5, compactions=(ContextCompaction(_ODD_TEXT, 9, 6, 2**40, 7),)),
         ModelAnswered(at=5.0, turn=1, message=_ANSWER, duration=0.25, request_id="m", notes=("a note",)),

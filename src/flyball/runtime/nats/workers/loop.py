@@ -29,7 +29,7 @@ from flyball.core.messages import Role, ToolResult
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.answering import as_taken
 from flyball.orchestrate.bindings import Bindings
-from flyball.orchestrate.children import Home, begin, close_cancelled
+from flyball.orchestrate.children import begin, close_cancelled
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import Command, InferCommand, Report, execute_command, infer_command
 from flyball.orchestrate.course import OVER
@@ -44,7 +44,7 @@ from flyball.orchestrate.state import State
 from flyball.orchestrate.task_loops import loop_of_task, task_started
 from flyball.orchestrate.watched import WatchedKeeper
 from flyball.runtime.nats import subjects
-from flyball.runtime.nats.bus import AGENT, Bus, hired_for_tool
+from flyball.runtime.nats.bus import AGENT, Bus, hired_for, hired_for_tool
 from flyball.runtime.nats.deliveries import Delivery, Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.told import (
@@ -111,7 +111,6 @@ class LoopWorker:
         *,
         near: Near = Near(),  # noqa: B008 - frozen
         projector: Projector | None = None,
-        home: Home | None = None,
         hold: float = 30.0,
     ) -> None:
         self._bus = bus
@@ -119,7 +118,6 @@ class LoopWorker:
         self._agents = agents
         self._near = near
         self._projector = projector
-        self._home = home
         self._keepers: OrderedDict[str, Keeper] = OrderedDict()
         self._turns = Turns()
         wanted = (*subjects.TASKS, *subjects.REPORTS, *subjects.SIGNALS)
@@ -136,8 +134,8 @@ class LoopWorker:
             told = await self._wanted(told)
         fresh: set[str] | None = None
         if isinstance(told, Report) and isinstance(told.event, SignalReceived | Reopened):
-            if is_flow(await self._journal.read(told.loop_id)):
-                await self._flow_signalled(told.loop_id, told.event, delivery)
+            if await self._is_followed(told.loop_id):
+                await self._follower_signalled(told.loop_id, told.event, delivery)
                 return
             fresh = await self._signalled(told.loop_id, told.event, delivery)
         try:
@@ -253,10 +251,21 @@ class LoopWorker:
         name = event.id if isinstance(event, Reopened) else event.signal.id
         return None if name and name in state.signals else set()
 
-    async def _flow_signalled(
+    async def _is_followed(self, loop_id: str) -> bool:
+        """Whether a loop is driven by somebody who follows its journal, and by none of the workers.
+
+        Those are flows, and loops of an agent that no worker has ever had, such as a judge's.
+        """
+        events = await self._journal.read(loop_id)
+        if is_flow(events) or not events:
+            return bool(events)
+        agent = fold(events, f"loop {loop_id}").spec.agent
+        return agent not in self._agents.names and not await self._bus.is_hired(hired_for(self.kind, agent))
+
+    async def _follower_signalled(
         self, loop_id: str, event: SignalReceived | Reopened, delivery: Delivery
     ) -> None:
-        """Append a signal to a flow, whose driver follows its journal, and say it to those under it."""
+        """Append a signal to a loop whose driver follows its journal, and say it to those under it."""
         if isinstance(event, SignalReceived):
             signal = event.signal
         else:
@@ -373,14 +382,13 @@ class LoopWorker:
             cancel=self._cancel,
             spawn=self._spawn,
             above=self._tell_above,
-            home=self._home,
         )
 
     async def _cancel(self, loop_id: str, signal: Signal) -> bool:
         """Cancel a child, and have somebody go on with it; see `flyball.orchestrate.children.Cancel`."""
         taken = await offer_signal(self._journal, loop_id, signal, SYSTEM_CLOCK)
-        if is_flow(await self._journal.read(loop_id)):
-            # Who drove it may have ended with the call that began it: then there is nobody else to close it.
+        if await self._is_followed(loop_id):
+            # Who drove it may have ended with what began it: then there is nobody else to close it.
             await close_cancelled(self._journal, loop_id, SYSTEM_CLOCK, self._cancel)
             return taken
         # Also if it was told before: whoever did may not have lived to say it to its worker.
