@@ -7,7 +7,7 @@ follow in a user's message, as soon as one may stand there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import assert_never
+from typing import assert_never, cast
 
 from flyball.core.encodable import as_text
 from flyball.core.errors import UserError
@@ -151,21 +151,32 @@ def _document(part: Document) -> JSONObject:
 
 def _assistant(message: Message, dialect: Dialect) -> JSONObject:
     told: JSONObject = {"role": "assistant"}
-    text = message.text
-    calls = message.tool_calls
+    texts: list[str] = []
+    calls: list[JSONObject] = []
+    thoughts: list[Thinking] = []
+    for part in message.parts:
+        kind = type(part)
+        if kind is ToolCall:
+            calls.append(_call(cast("ToolCall", part), dialect))
+        elif kind is Text:
+            texts.append(cast("Text", part).text)
+        elif kind is Thinking:
+            thoughts.append(cast("Thinking", part))
     if calls:
-        told["tool_calls"] = [_call(call, dialect) for call in calls]
-    if text or not calls:
-        told["content"] = text
-    if dialect.reasoning is not None and (thinking := message.thinking):
-        told[dialect.reasoning] = thinking
+        told["tool_calls"] = calls
+    if texts or not calls:
+        told["content"] = "".join(texts)
+    if thoughts and dialect.reasoning is not None:
+        if words := "".join([thought.text for thought in thoughts]):
+            told[dialect.reasoning] = words
         details = [
-            part.provider_data[DETAILS]
-            for part in message.parts
-            if type(part) is Thinking and part.provider_data and DETAILS in part.provider_data
+            detail
+            for thought in thoughts
+            if thought.provider_data
+            for detail in thought.provider_data.get(DETAILS, ())
         ]
         if details:
-            told[DETAILS] = [detail for several in details for detail in several]
+            told[DETAILS] = details
     return told
 
 
