@@ -24,13 +24,17 @@ from flyball import (
     Request,
     RequestMiddleware,
     Result,
+    RetryPolicy,
     RunContext,
     StaticKnowledgeBase,
     ToolCallFilterResult,
     ToolCallRejection,
+    fallback,
+    retrying,
     tool,
 )
 from flyball.adapters.cli.explaining import Explanation, explain
+from flyball.adapters.cli.on_the_way import on_the_way
 from flyball.adapters.cli.page import print_explanation
 from flyball.adapters.cli.rendering import with_prompts
 from flyball.adapters.cli.timeline import steps_of
@@ -291,6 +295,27 @@ async def test_everything_that_was_sent_is_printed(capsys: pytest.CaptureFixture
     for text in ("[image https://x/y.png]", "hmm", "schema of the answer", "tool on offer: weather", "hello"):
         assert text in shown
     assert "it began with 2 messages of an earlier conversation" in shown
+
+
+async def test_what_happened_on_the_way_to_an_answer_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = EngineError("slow down", retry_after=0.0)
+    first = ScriptedEngine(slow, EngineError("broken", retryable=False))
+    model = fallback(retrying(first, RetryPolicy(max_retries=1)), ScriptedEngine("Yes."))
+    journal = MemoryJournal()
+    await Agent(model).run("Ready?", journal=journal, loop_id="tried")
+    print_explanation(explain(await journal.read("tried")), full=True)
+    printed = capsys.readouterr().out
+    assert "• try 1 of test failed: INFERENCE_ENGINE_ERROR: slow down" in printed
+    assert "• try 2 of test failed: INFERENCE_ENGINE_ERROR: broken" in printed
+
+
+def test_routes_and_caches_are_told() -> None:
+    noted: dict[str, Any] = {"route": {"name": "big", "tokens": 9}, "cached": {"usage": {}}}
+    assert list(on_the_way(noted)) == [
+        'routed to big ({"tokens":9})',
+        "it came from the cache, and cost nothing this time",
+    ]
+    assert list(on_the_way(None)) == list(on_the_way({"attempts": "odd", "route": 3})) == []
 
 
 async def test_a_grammar_and_a_tool_choice_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

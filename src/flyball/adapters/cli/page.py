@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from flyball.adapters.cli.explaining import Explanation, Turn
 from flyball.adapters.cli.naming import short
+from flyball.adapters.cli.on_the_way import on_the_way
 from flyball.adapters.cli.screen import out, plain
 from flyball.core.encodable import as_text
 from flyball.core.messages import Message, Retry, Role, Text, Thinking, ToolCall, ToolResult
@@ -130,9 +132,11 @@ class _Page:
             usage = turn.answer.usage
             tokens = f", {usage.input_tokens} → {usage.output_tokens} tokens" if usage is not None else ""
             self.line("came back", "bold", f"  after {turn.duration:.2f} s{tokens}")
+            self.noted(turn.answer.extra)
             self.message(turn.answer)
         elif turn.error is not None:
             self.line("came back", "bold", f"  after {turn.duration:.2f} s, an error")
+            self.noted(turn.error.details)
             if turn.partial is not None:
                 self.message(turn.partial)
         else:
@@ -143,6 +147,10 @@ class _Page:
             self.line(f"  tool {record.name}", "blue", f"{took}  {record.status}")
             self.body(f"{as_text(record.arguments)} → {came}")
         self.line("decided by", "bold")
+
+    def noted(self, notes: Mapping[str, Any] | None) -> None:
+        for line in on_the_way(notes):
+            self.line(f"  • {line}", "yellow")
 
     def message(self, message: Message) -> None:
         self.line(f"  {message.role}", _ROLES[message.role])
