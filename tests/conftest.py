@@ -1,4 +1,4 @@
-"""What holds for every test: no real model is called, and a run repeats exactly.
+"""What holds for every test: no real model is called, nobody is reached, and a run repeats exactly.
 
 Hypothesis tries the same examples each time, so that a red test stays red until it is mended. To look
 further, with new examples and many more of them: `make properties ARGS=--hypothesis-profile=explore`.
@@ -14,10 +14,13 @@ import signal
 import pytest
 from hypothesis import Phase, settings
 
+from tests.no_network import forbid_network
+
 # Promises that are kept in the package are told as well as our own when they are broken.
 pytest.register_assert_rewrite("flyball.testing.conformance")
 
 os.environ["FLYBALL_ALLOW_MODEL_REQUESTS"] = "0"
+forbid_network()
 
 # What a script starts in the background ignores Ctrl-C, and so does all that it starts: tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
