@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
 CASES = (
     Case("turns", "ten tool turns, one run after another", 100, 1.5, 0.1),
-    Case("together", "ten tool turns, 64 runs at once", 128, 1.5, 0.1),
+    Case("together", "ten tool turns, 64 runs at once", 256, 1.5, 0.1),
     Case("stream", "a stream of 1,000 chunks, read as text", 60, 2.0, None),
 )
 

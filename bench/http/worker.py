@@ -25,12 +25,14 @@ async def measured(client: Any, case: str, runs: int) -> dict[str, float]:
 
     async def some(count: int) -> None:
         if case == "together":
-            await asyncio.gather(*[once() for _ in range(count)])
+            for begun in range(0, count, AT_ONCE):
+                await asyncio.gather(*[once() for _ in range(min(AT_ONCE, count - begun))])
         else:
             for _ in range(count):
                 await once()
 
-    await some(AT_ONCE if case == "together" else max(runs // 10, 2))
+    # Twice as many as run at once: the connections are there, and what is made on first use is made.
+    await some(2 * AT_ONCE if case == "together" else max(runs // 10, 2))
     wall, cpu = time.perf_counter(), time.process_time()
     await some(runs)
     return {"cpu": (time.process_time() - cpu) / runs, "wall": (time.perf_counter() - wall) / runs}

@@ -143,6 +143,7 @@ class ChatReader:
         """What each part began as."""
         self._writing = False
         """Whether the last part is plain text: what nearly every chunk adds to."""
+        self._last = 0
         self._thought: list[str] = []
         self._details: list[Any] = []
         self._calls: dict[int, tuple[int, str]] = {}
@@ -153,30 +154,42 @@ class ChatReader:
 
     def feed(self, data: bytes) -> Sequence[StreamEvent]:
         """See `StreamReader.feed`."""
-        if data == _DONE:
-            self._ended = True
-            return ()
         try:
             body = _piece(data) if self._begun else self._first(data)
         except _UNREADABLE as error:
+            if data == _DONE:
+                self._ended = True
+                return ()
             raise _unreadable(error, data) from error
+        choice = body.choices[0] if body.choices else None
+        said = choice.delta if choice is not None else None
+        if (
+            self._writing
+            and said is not None
+            and said.content
+            and said.tool_calls is None
+            and said.refusal is None
+            and choice is not None
+            and choice.finish_reason is None
+            and body.usage is None
+        ):
+            # What nearly every chunk is.
+            return (TextDelta(self._last, said.content),)
+        return self._read(body, choice)
+
+    def _read(self, body: _Body, choice: _Choice | None) -> Sequence[StreamEvent]:
         if body.error is not None:
             raise stream_failure(
                 body.error, provider=self._provider, model=self._model, request_id=self._request_id
             )
         if body.usage is not None:
             self._usage = usage_of(body)
-        if not body.choices:
+        if choice is None:
             return ()
-        choice = body.choices[0]
         if choice.finish_reason is not None:
             self._reason = choice.finish_reason
         said = choice.delta or choice.message
-        if said is None:
-            return ()
-        if self._writing and said.content and said.tool_calls is None and said.refusal is None:
-            return (TextDelta(len(self._parts) - 1, said.content),)
-        return self._said(said)
+        return () if said is None else self._said(said)
 
     def close(self) -> Sequence[StreamEvent]:
         """See `StreamReader.close`."""
@@ -225,7 +238,7 @@ class ChatReader:
         if self._parts and self._parts[-1] == part:
             return
         self._begin(part, events)
-        self._writing = type(part) is Text and part.extra is None
+        self._writing, self._last = type(part) is Text and part.extra is None, len(self._parts) - 1
 
     def _begin(self, part: Part, events: list[StreamEvent]) -> None:
         self._end_words(events)
