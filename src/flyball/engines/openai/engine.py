@@ -17,6 +17,7 @@ from flyball.engines.openai.servers import Server, address_of, key_of, server_na
 from flyball.engines.wire.aio import AioTransport, Timeouts
 from flyball.engines.wire.codec import Codec
 from flyball.engines.wire.engine import Credentials, HTTPEngine, Identity
+from flyball.engines.wire.secrets import Discreet
 from flyball.engines.wire.transport import Call, Transport
 from flyball.engines.wire.two_steps import TwoStepEngine
 from flyball.inference.engine import Engine
@@ -159,9 +160,13 @@ class OpenAIEngine(WrapperEngine):
 
     async def _asked(self, url: str, body: bytes | None) -> Any:
         reply = await self._plain.ask(Call(url, HEADERS, body, "GET" if body is None else "POST"))
+        with Discreet(self._identity.headers):
+            return self._read(reply)
+
+    def _read(self, reply: bytes) -> Any:
         try:
             return msgspec.json.decode(reply)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise UnexpectedModelBehavior(
                 f"{self._provider} answered with no JSON: {error}",
                 body=reply[:500].decode("utf-8", "replace"),

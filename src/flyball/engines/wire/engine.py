@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from flyball.core.errors import EngineError
 from flyball.engines.wire.codec import Codec
 from flyball.engines.wire.failures import http_failure
+from flyball.engines.wire.secrets import Discreet
 from flyball.engines.wire.sse import EventReader
 from flyball.engines.wire.transport import Call, Reply, Transport
 from flyball.inference.cut import events_of
@@ -71,36 +72,38 @@ class HTTPEngine:
     async def infer(self, request: Request) -> Result:
         """See `Engine.infer`."""
         call, shown = await self._call(request, stream=False)
-        async with self._transport.open(call) as reply:
-            body = await reply.read()
-            if reply.status != OK:
-                raise self._refused(reply, body, shown)
-            return self._codec.result(request, body, reply.headers)
+        with Discreet(shown):
+            async with self._transport.open(call) as reply:
+                body = await reply.read()
+                if reply.status != OK:
+                    raise self._refused(reply, body)
+                return self._codec.result(request, body, reply.headers)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Engine.stream`."""
         call, shown = await self._call(request, stream=True)
-        async with self._transport.open(call) as reply:
-            if reply.status != OK:
-                raise self._refused(reply, await reply.read(), shown)
-            if reply.headers.get("Content-Type", "").startswith("application/json"):
-                # It does not stream, whatever it was asked: the answer in one piece is the same answer.
-                result = self._codec.result(request, await reply.read(), reply.headers)
-                for event in events_of(result.message, request_id=result.request_id):
+        with Discreet(shown):
+            async with self._transport.open(call) as reply:
+                if reply.status != OK:
+                    raise self._refused(reply, await reply.read())
+                if reply.headers.get("Content-Type", "").startswith("application/json"):
+                    # It does not stream, whatever it was asked: the answer in one piece is the same answer.
+                    result = self._codec.result(request, await reply.read(), reply.headers)
+                    for event in events_of(result.message, request_id=result.request_id):
+                        yield event
+                    return
+                reader, framed = self._codec.reader(request, reply.headers), EventReader()
+                feed, cut = reader.feed, framed.feed
+                pieces = reply.pieces()
+                try:
+                    async for piece in pieces:
+                        for data in cut(piece):
+                            for event in feed(data):
+                                yield event
+                finally:
+                    await close_stream(pieces)
+                for event in reader.close():
                     yield event
-                return
-            reader, framed = self._codec.reader(request, reply.headers), EventReader()
-            feed, cut = reader.feed, framed.feed
-            pieces = reply.pieces()
-            try:
-                async for piece in pieces:
-                    for data in cut(piece):
-                        for event in feed(data):
-                            yield event
-            finally:
-                await close_stream(pieces)
-            for event in reader.close():
-                yield event
 
     async def ask(self, call: Call) -> bytes:
         """Anything else that the server can be asked (its models, vectors): the body of its reply.
@@ -110,11 +113,12 @@ class HTTPEngine:
         """
         check_model_requests_allowed(self._info.provider)
         proofs = await self._identity.current()
-        async with self._transport.open(replace(call, headers={**call.headers, **proofs})) as reply:
-            body = await reply.read()
-            if reply.status != OK:
-                raise self._refused(reply, body, proofs)
-            return body
+        with Discreet(proofs):
+            async with self._transport.open(replace(call, headers={**call.headers, **proofs})) as reply:
+                body = await reply.read()
+                if reply.status != OK:
+                    raise self._refused(reply, body)
+                return body
 
     def model_info(self) -> ModelInfo:
         """See `Engine.model_info`."""
@@ -131,7 +135,7 @@ class HTTPEngine:
         proofs = await self._identity.current()
         return (replace(call, headers={**call.headers, **proofs}) if proofs else call), proofs
 
-    def _refused(self, reply: Reply, body: bytes, proofs: Mapping[str, str]) -> Exception:
+    def _refused(self, reply: Reply, body: bytes) -> Exception:
         info = self._info
         if 300 <= reply.status < 400:
             where = reply.headers.get("Location", "elsewhere").partition("?")[0]
@@ -140,7 +144,4 @@ class HTTPEngine:
                 retryable=False,
                 status_code=reply.status,
             )
-        secrets = [proof.removeprefix("Bearer ") for proof in proofs.values()]
-        return http_failure(
-            reply.status, reply.headers, body, provider=info.provider, model=info.name, secrets=secrets
-        )
+        return http_failure(reply.status, reply.headers, body, provider=info.provider, model=info.name)

@@ -8,7 +8,7 @@ Programs read `retryable` and the details: `status_code`, `body`, `model`, `prov
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, cast
@@ -25,7 +25,6 @@ from flyball.core.errors import (
     ModelHTTPError,
     ModelUnavailable,
 )
-from flyball.engines.wire.secrets import hidden
 
 RETRYABLE = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529))
 """The statuses that pass by themselves; 409 is a lock that was held, 529 is Anthropic's "overloaded"."""
@@ -62,10 +61,9 @@ def http_failure(
     *,
     provider: str,
     model: str,
-    secrets: Iterable[str] = (),
 ) -> FlyballError:
     """The error that a reply with an error's status means."""
-    text = hidden(clean_text(body.decode("utf-8", "replace")), secrets)
+    text = clean_text(body.decode("utf-8", "replace"))
     said = _message(text) or _phrase(status)
     about = f"{provider} answered {status}" + (f" for {model!r}" if model else "") + f": {said}"
     details = _details(status, headers, text, provider, model)
