@@ -7,7 +7,7 @@ be invented) is a `Thinking` without words that carries the block, so that it go
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,7 @@ from flyball.core.messages import FinishReason, Message, Part, Role, Text, Think
 from flyball.core.usage import Usage
 from flyball.engines.anthropic.turns import BLOCK, CARRIED, CITATIONS
 from flyball.engines.wire.failures import request_id_of, stream_failure
+from flyball.engines.wire.fields import count, group, text
 from flyball.inference.request import Result
 
 REASONS = {
@@ -52,7 +53,7 @@ class Body(Ending, frozen=True):
     id: str | None = None
     model: str | None = None
     content: list[dict[str, Any]] | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
     error: Any = None
 
 
@@ -100,10 +101,10 @@ def part_of(block: dict[str, Any]) -> Part | None:
     kind = block.get("type")
     if kind == "text":
         cited = block.get(CITATIONS)
-        text = cast("str", block.get("text") or "")
-        return Text(text, {CITATIONS: cited} if cited else None) if text else None
+        said = text(block, "text")
+        return Text(said, {CITATIONS: cited} if cited else None) if said else None
     if kind == "thinking":
-        thought, signature = block.get("thinking") or "", block.get("signature") or None
+        thought, signature = text(block, "thinking"), text(block, "signature") or None
         return Thinking(thought, signature) if thought or signature else None
     if kind == "tool_use":
         given = block.get("input")
@@ -114,7 +115,7 @@ def part_of(block: dict[str, Any]) -> Part | None:
 def call_of(block: dict[str, Any], args_json: str) -> ToolCall:
     """The call that a block asks for, with these arguments."""
     own = {key: block[key] for key in CARRIED if block.get(key) is not None}
-    return ToolCall(block.get("id") or "", block.get("name") or "", args_json, provider_data=own or None)
+    return ToolCall(text(block, "id"), text(block, "name"), args_json, provider_data=own or None)
 
 
 def reason_of(said: str) -> FinishReason:
@@ -122,21 +123,20 @@ def reason_of(said: str) -> FinishReason:
     return REASONS.get(said, FinishReason.STOP)
 
 
-def usage_of(usage: Mapping[str, Any] | None) -> Usage | None:
+def usage_of(told: Any) -> Usage | None:
     """What the call used, where the server said so: flyball counts what was cached as part of the input."""
-    if not usage:
+    if not told:
         return None
-    read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
-    counted: dict[str, Any] = {**(usage.get("cache_creation") or {}), **(usage.get("server_tool_use") or {})}
-    details = {name: count for name, count in counted.items() if type(count) is int and count}
-    thought: dict[str, Any] = usage.get("output_tokens_details") or {}
+    usage = group(told)
+    read, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
+    counted = {**group(usage, "cache_creation"), **group(usage, "server_tool_use")}
     return Usage(
-        input_tokens=(usage.get("input_tokens") or 0) + read + written,
-        output_tokens=usage.get("output_tokens") or 0,
-        reasoning_tokens=thought.get("thinking_tokens") or 0,
+        input_tokens=count(usage, "input_tokens") + read + written,
+        output_tokens=count(usage, "output_tokens"),
+        reasoning_tokens=count(group(usage, "output_tokens_details"), "thinking_tokens"),
         cache_read_tokens=read,
         cache_write_tokens=written,
-        details=details or None,
+        details={name: found for name in counted if (found := count(counted, name))} or None,
     )
 
 

@@ -29,6 +29,7 @@ from flyball.engines.anthropic.decode import (
 )
 from flyball.engines.anthropic.turns import CITATIONS
 from flyball.engines.wire.failures import request_id_of, stream_failure
+from flyball.engines.wire.fields import group, text
 from flyball.inference.stream import (
     Finish,
     PartEnd,
@@ -56,7 +57,7 @@ class _Event(Struct, frozen=True):
     message: Body | None = None
     content_block: dict[str, Any] | None = None
     delta: _Delta | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
     error: Any = None
 
 
@@ -125,7 +126,7 @@ class MessagesReader:
     def _begin(self, message: Body) -> None:
         self._model = message.model or self._model
         self._request_id = self._request_id or message.id
-        self._usage = dict(message.usage or {})
+        self._usage = dict(group(message.usage))
         self._ending = message
 
     def _around(self, event: _Event) -> None:
@@ -133,14 +134,14 @@ class MessagesReader:
             kept = event.delta.container or self._ending.container
             self._ending = replace(event.delta, container=kept)
         # Counts are totals: a later one takes the place of an earlier, and what is not said stays.
-        self._usage.update({name: count for name, count in (event.usage or {}).items() if count is not None})
+        self._usage.update({name: count for name, count in group(event.usage).items() if count is not None})
 
     def _start(self, block: _Block) -> Sequence[StreamEvent]:
         self._block = block
         if block.kind == "tool_use":
             self._at += 1
             return (PartStart(self._at, call_of(block.told, "")),)
-        words = block.told.get(block.kind) if block.kind in _WORDS else None
+        words = text(block.told, block.kind) if block.kind in _WORDS else ""
         return self._words(block.kind, words) if words else ()
 
     def _delta(self, delta: _Delta) -> Sequence[StreamEvent]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any, cast
 
 from flyball.core.errors import ContentFilterError, IncompleteToolCall, UnexpectedModelBehavior
 from flyball.core.messages import FinishReason, Part, Text, ToolCall
 from flyball.core.usage import Usage
-from flyball.engines.google.reply import Counts, Feedback, ModalityCount
+from flyball.engines.google.reply import Feedback
+from flyball.engines.wire.fields import count, group
 
 REASONS = {
     "STOP": FinishReason.STOP,
@@ -73,28 +75,32 @@ def blocked(feedback: Feedback, provider: str, request_id: str | None) -> Conten
     )
 
 
-def usage_of(counts: Counts) -> Usage:
+def usage_of(told: Any) -> Usage:
     """What was used, as we count: cached tokens are input, thoughts are output."""
+    counts = group(told)
+    tools, thoughts = count(counts, "toolUsePromptTokenCount"), count(counts, "thoughtsTokenCount")
     details = {
-        **_by_kind("input", counts.prompt_tokens_details),
-        **_by_kind("output", counts.candidates_tokens_details),
+        **_by_kind("input", counts.get("promptTokensDetails")),
+        **_by_kind("output", counts.get("candidatesTokensDetails")),
     }
-    tools = counts.tool_use_prompt_token_count or 0
     if tools:
         details["tool_use_prompt_tokens"] = tools
-    thoughts = counts.thoughts_token_count or 0
     return Usage(
-        input_tokens=(counts.prompt_token_count or 0) + tools,
-        output_tokens=(counts.candidates_token_count or 0) + thoughts,
+        input_tokens=count(counts, "promptTokenCount") + tools,
+        output_tokens=count(counts, "candidatesTokenCount") + thoughts,
         reasoning_tokens=thoughts,
-        cache_read_tokens=counts.cached_content_token_count or 0,
+        cache_read_tokens=count(counts, "cachedContentTokenCount"),
         details=details or None,
     )
 
 
-def _by_kind(side: str, counts: Iterable[ModalityCount] | None) -> dict[str, int]:
+def _by_kind(side: str, told: Any) -> dict[str, int]:
+    """Tokens by what they are: IMAGE, AUDIO, VIDEO, DOCUMENT; what is no text."""
+    kinds = cast("list[Any]", told) if isinstance(told, list) else []
     return {
-        f"{side}_{count.modality.lower()}_tokens": count.token_count
-        for count in counts or ()
-        if count.modality and count.token_count and count.modality != "TEXT"
+        f"{side}_{kind.lower()}_tokens": counted
+        for one in kinds
+        if isinstance(kind := group(one).get("modality"), str)
+        and kind not in ("", "TEXT")
+        and (counted := count(group(one), "tokenCount"))
     }

@@ -60,25 +60,6 @@ class Candidate(_Wire, frozen=True):
     logprobs_result: Any = None
 
 
-class ModalityCount(_Wire, frozen=True):
-    """Tokens of one kind: TEXT, IMAGE, AUDIO, VIDEO, DOCUMENT."""
-
-    modality: str | None = None
-    token_count: int | None = None
-
-
-class Counts(_Wire, frozen=True):
-    """What was used; in a stream, so far."""
-
-    prompt_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
-    prompt_tokens_details: list[ModalityCount] | None = None
-    candidates_tokens_details: list[ModalityCount] | None = None
-
-
 class Feedback(_Wire, frozen=True):
     """What Google has against the prompt."""
 
@@ -91,7 +72,7 @@ class Reply(_Wire, frozen=True):
 
     candidates: list[Candidate] | None = None
     prompt_feedback: Feedback | None = None
-    usage_metadata: Counts | None = None
+    usage_metadata: Any = None
     model_version: str | None = None
     response_id: str | None = None
     error: Any = None

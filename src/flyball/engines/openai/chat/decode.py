@@ -14,6 +14,7 @@ from flyball.core.messages import FinishReason, Message, Part, Role, Text, Think
 from flyball.core.usage import Usage
 from flyball.engines.openai.chat.encode import DETAILS, MORE
 from flyball.engines.wire.failures import request_id_of, stream_failure
+from flyball.engines.wire.fields import count, group, rate
 from flyball.inference.request import Result
 from flyball.inference.stream import (
     Finish,
@@ -71,8 +72,8 @@ class _Choice(Struct, frozen=True):
 
 class _Body(Struct, frozen=True):
     choices: list[_Choice] | None = None
-    usage: dict[str, Any] | None = None
-    timings: dict[str, Any] | None = None
+    usage: Any = None
+    timings: Any = None
     error: Any = None
 
 
@@ -311,31 +312,25 @@ def reason_of(said: str | None, parts: Sequence[Part]) -> FinishReason:
 
 def usage_of(body: _Body) -> Usage | None:
     """What the call used, where the server said so."""
-    usage = body.usage
-    if usage is None:
+    if body.usage is None:
         return None
-    read: dict[str, Any] = usage.get("prompt_tokens_details") or {}
-    written: dict[str, Any] = usage.get("completion_tokens_details") or {}
+    usage = group(body.usage)
+    read, written = group(usage, "prompt_tokens_details"), group(usage, "completion_tokens_details")
     details = {
-        name: count
-        for name, count in {
-            "input_audio_tokens": read.get("audio_tokens"),
-            "output_audio_tokens": written.get("audio_tokens"),
-            "accepted_prediction_tokens": written.get("accepted_prediction_tokens"),
-            "rejected_prediction_tokens": written.get("rejected_prediction_tokens"),
-        }.items()
-        if count
+        "input_audio_tokens": count(read, "audio_tokens"),
+        "output_audio_tokens": count(written, "audio_tokens"),
+        "accepted_prediction_tokens": count(written, "accepted_prediction_tokens"),
+        "rejected_prediction_tokens": count(written, "rejected_prediction_tokens"),
     }
-    speed = (body.timings or {}).get("predicted_per_second") or 0.0
     cost = usage.get("cost")
     return Usage(
-        input_tokens=usage.get("prompt_tokens") or 0,
-        output_tokens=usage.get("completion_tokens") or 0,
-        reasoning_tokens=written.get("reasoning_tokens") or 0,
-        cache_read_tokens=read.get("cached_tokens") or 0,
-        cache_write_tokens=read.get("cache_write_tokens") or 0,
-        tokens_per_second=round(float(speed), 2),
-        details=details or None,
+        input_tokens=count(usage, "prompt_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        reasoning_tokens=count(written, "reasoning_tokens"),
+        cache_read_tokens=count(read, "cached_tokens"),
+        cache_write_tokens=count(read, "cache_write_tokens"),
+        tokens_per_second=round(rate(group(body.timings), "predicted_per_second"), 2),
+        details={name: counted for name, counted in details.items() if counted} or None,
         extra=None if cost is None else {"cost": cost},
     )
 

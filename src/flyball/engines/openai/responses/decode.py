@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +14,7 @@ from flyball.core.usage import Usage
 from flyball.engines.openai.chat.decode import REFUSAL
 from flyball.engines.openai.responses.encode import ITEM, PHASE
 from flyball.engines.wire.failures import request_id_of, stream_failure
+from flyball.engines.wire.fields import count, group, objects, text
 from flyball.inference.request import Result
 from flyball.inference.stream import (
     Finish,
@@ -37,8 +38,8 @@ class _Response(Struct, frozen=True):
     id: str | None = None
     model: str | None = None
     status: str | None = None
-    output: list[dict[str, Any]] = []
-    usage: dict[str, Any] | None = None
+    output: list[dict[str, Any]] | None = None
+    usage: Any = None
     error: Any = None
     incomplete_details: _Incomplete | None = None
 
@@ -71,7 +72,7 @@ def responses_result(data: bytes, headers: Mapping[str, str], provider: str, mod
         raise UnexpectedModelBehavior(
             f"{provider} gave an answer without a status", body=data[:500].decode("utf-8", "replace")
         )
-    parts = [part for item in response.output for _, part in parts_of(item)]
+    parts = [part for item in response.output or () for _, part in parts_of(item)]
     message = Message(
         Role.ASSISTANT,
         tuple(parts),
@@ -91,14 +92,14 @@ def parts_of(item: dict[str, Any]) -> Iterator[tuple[int, Part]]:
     match item.get("type"):
         case "message":
             extra = {PHASE: item[PHASE]} if item.get(PHASE) else None
-            for place, content in enumerate(cast("list[dict[str, Any]]", item.get("content") or [])):
+            for place, content in enumerate(objects(item, "content")):
                 if content.get("type") == "refusal":
-                    yield place, Text(content.get("refusal") or "", {**(extra or {}), REFUSAL: True})
-                elif text := content.get("text"):
-                    yield place, Text(text, extra)
+                    yield place, Text(text(content, "refusal"), {**(extra or {}), REFUSAL: True})
+                elif said := text(content, "text"):
+                    yield place, Text(said, extra)
         case "function_call":
-            call_id: str = item.get("call_id") or item.get("id") or ""
-            yield 0, ToolCall(call_id, item.get("name") or "", item.get("arguments") or "{}")
+            call_id = text(item, "call_id") or text(item, "id")
+            yield 0, ToolCall(call_id, text(item, "name"), text(item, "arguments") or "{}")
         case "reasoning":
             yield 0, Thinking(_thought(item), provider_data={ITEM: _kept(item)})
         case _:
@@ -218,18 +219,18 @@ def reason_of(response: _Response, parts: Sequence[Part]) -> FinishReason:
     return FinishReason.TOOL_CALL if called else FinishReason.STOP
 
 
-def usage_of(usage: dict[str, Any] | None) -> Usage | None:
+def usage_of(told: Any) -> Usage | None:
     """What the call used, where the server said so."""
-    if usage is None:
+    if told is None:
         return None
-    read: dict[str, Any] = usage.get("input_tokens_details") or {}
-    written: dict[str, Any] = usage.get("output_tokens_details") or {}
+    usage = group(told)
+    read, written = group(usage, "input_tokens_details"), group(usage, "output_tokens_details")
     return Usage(
-        input_tokens=usage.get("input_tokens") or 0,
-        output_tokens=usage.get("output_tokens") or 0,
-        reasoning_tokens=written.get("reasoning_tokens") or 0,
-        cache_read_tokens=read.get("cached_tokens") or 0,
-        cache_write_tokens=read.get("cache_write_tokens") or 0,
+        input_tokens=count(usage, "input_tokens"),
+        output_tokens=count(usage, "output_tokens"),
+        reasoning_tokens=count(written, "reasoning_tokens"),
+        cache_read_tokens=count(read, "cached_tokens"),
+        cache_write_tokens=count(read, "cache_write_tokens"),
     )
 
 
@@ -240,8 +241,8 @@ def _check(response: _Response, provider: str, model: str, request_id: str | Non
 
 
 def _thought(item: dict[str, Any]) -> str:
-    told: list[dict[str, Any]] = item.get("summary") or item.get("content") or []
-    return "\n\n".join([piece.get("text") or "" for piece in told])
+    told = objects(item, "summary") or objects(item, "content")
+    return "\n\n".join([text(piece, "text") for piece in told])
 
 
 def _kept(item: dict[str, Any]) -> dict[str, Any]:
