@@ -53,6 +53,39 @@ async def test_a_connection_that_the_server_ended_meanwhile_is_made_anew() -> No
         await transport.aclose()
 
 
+async def test_what_a_new_connection_broke_off_is_not_sent_twice() -> None:
+    came = 0
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal came
+        await reader.readuntil(b"\r\n\r\n")
+        came += 1
+        writer.transport.abort()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    transport = AioTransport()
+    with pytest.raises(EngineError, match="broke"):
+        await fetched(transport, Call(f"http://127.0.0.1:{port}/", {}, b"{}"))
+    assert came == 1
+    server.close()
+    await transport.aclose()
+
+
+async def test_closing_ends_what_is_under_way() -> None:
+    async with Loopback(lambda _: Answer([b"x"], end="stall")) as server:
+        transport = AioTransport()
+        async with transport.open(call(server)) as reply:
+            pieces = reply.pieces()
+            assert await anext(pieces) == b"x"
+            waiting = asyncio.ensure_future(anext(pieces))
+            await asyncio.sleep(0)
+            await transport.aclose()
+            await transport.aclose()
+            with pytest.raises(EngineError, match="closed here"):
+                await asyncio.wait_for(waiting, PATIENCE)
+
+
 async def test_a_server_that_never_answers_properly_fails() -> None:
     async with Loopback(lambda _: Answer([], end="reset")) as server:
         transport = AioTransport()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
 from types import TracebackType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import aiohttp
 from msgspec import Struct
@@ -15,6 +17,10 @@ from flyball.core.errors import FlyballError, UserError
 from flyball.engines.wire.failures import network_failure
 from flyball.engines.wire.pools import Keeper, keeper
 from flyball.engines.wire.transport import Call
+
+if TYPE_CHECKING:
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
 
 _BUFFER = 256 * 1024
 _USER_AGENT = "flyball"
@@ -89,6 +95,8 @@ class AioTransport:
         """See `Transport.aclose`."""
         pool = self._pools.pop(asyncio.get_running_loop(), None)
         if pool is not None:
+            for exchange in list(pool.under_way):
+                exchange.break_off()
             await pool.keeper.close(pool.session)
 
     @property
@@ -105,21 +113,25 @@ class AioTransport:
             self._proxies[url] = _environment_proxy(url)
         return self._proxies[url]
 
-    async def session(self) -> aiohttp.ClientSession:
+    async def pool(self) -> _Pool:
         """The pool of the event loop that runs."""
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None or pool.session.closed:
-            # Nothing in here waits for anybody, so no second call can come in between and make another.
-            self._pools = {other: one for other, one in self._pools.items() if not other.is_closed()}
+            # Nothing in here waits for anybody, so no second call can come in between and make another; other
+            # threads, with loops of their own, can.
+            for other in [one for one in list(self._pools) if one.is_closed()]:
+                self._pools.pop(other, None)
             kept = await keeper()
-            pool = self._pools[loop] = _Pool(kept.opened(self._session), kept)
-        return pool.session
+            pool = self._pools[loop] = _Pool(kept.opened(self._session), kept, set())
+        return pool
 
     def _session(self) -> aiohttp.ClientSession:
         timeouts = self._timeouts
+        connector = _Connector(limit=self._connections, keepalive_timeout=30)
+        connector.used = WeakSet()
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=30),
+            connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.idle),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": _USER_AGENT},
@@ -130,14 +142,39 @@ class AioTransport:
 class _Pool(Struct, frozen=True):
     session: aiohttp.ClientSession
     keeper: Keeper
+    under_way: set[_Exchange]
+
+
+_reused: ContextVar[bool] = ContextVar("reused", default=False)
+"""Whether the connection of the call that the task has made last was kept from an earlier one."""
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Connections that tell whether they are new. aiohttp's own way to tell costs a tenth of a call."""
+
+    used: WeakSet[object]
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        protocol = connection.protocol
+        _reused.set(protocol in self.used)
+        if protocol is not None:
+            self.used.add(protocol)
+        return connection
 
 
 class _Exchange:
-    __slots__ = ("_call", "_response", "_transport")
+    __slots__ = ("_call", "_pool", "_response", "_transport")
 
     def __init__(self, transport: AioTransport, call: Call) -> None:
         self._transport = transport
         self._call = call
+        self._pool: _Pool | None = None
         self._response: aiohttp.ClientResponse | None = None
 
     async def __aenter__(self) -> _Reply:
@@ -145,19 +182,26 @@ class _Exchange:
             try:
                 self._response = await self._sent()
             except _STALE as error:
-                if isinstance(error, _NEVER_MADE):
+                if isinstance(error, _NEVER_MADE) or not _reused.get():
+                    # On a new connection the server may have begun to work, and to count: whether it is asked
+                    # again is not for us to say.
                     raise
                 # A connection that was kept for the next call, and that the server had ended meanwhile: what
                 # nobody has begun to answer is sent once more.
                 self._response = await self._sent()
-        except _BROKEN as error:
-            raise self.failure(error) from error
+        except BaseException as error:
+            self._left()
+            if isinstance(error, _BROKEN):
+                raise self.failure(error) from error
+            raise
         return _Reply(self._response, self)
 
     async def _sent(self) -> aiohttp.ClientResponse:
         transport, call = self._transport, self._call
-        session = await transport.session()
-        return await session.request(
+        _reused.set(False)
+        pool = self._pool = await transport.pool()
+        pool.under_way.add(self)
+        return await pool.session.request(
             call.method,
             call.url,
             data=call.body,
@@ -166,14 +210,24 @@ class _Exchange:
             proxy=transport.proxy_for(call.url),
         )
 
+    def break_off(self) -> None:
+        """Let who reads the reply know that no more will come: closing the connection alone does not."""
+        if self._response is not None:
+            self._response.content.set_exception(aiohttp.ClientConnectionError("it was closed here"))
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._left()
         response = self._response
         if response is not None:
             # A body that was read to its end has given its connection back already; any other is not worth
             # to be read, and closing tells the server that nobody listens.
             response.close()
+
+    def _left(self) -> None:
+        if self._pool is not None:
+            self._pool.under_way.discard(self)
 
     def failure(self, error: BaseException) -> FlyballError:
         return network_failure(error, self._transport.server, self._call.url)
