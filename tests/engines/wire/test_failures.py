@@ -85,6 +85,8 @@ def test_what_an_error_tells() -> None:
         ({"retry-after": "Thu, 01 Jan 1970 00:00:01 GMT"}, 0.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "soon"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after-ms": "nan", "retry-after": "3"}, 3.0),
         ({}, None),
     ],
 )
@@ -96,6 +98,7 @@ def test_when_to_ask_again(headers: dict[str, str], seconds: float | None) -> No
     ("said", "seconds"),
     [
         ("Please try again in 1m2.5s.", 62.5),
+        ("try again in 1h2m3s", 3723.0),
         ("try again in 20ms", 0.02),
         ('{"retryDelay": "34s"}', 34.0),
         ("try again in a while", None),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -51,7 +52,7 @@ _NO_MODEL = re.compile(
 )
 _TOLD = {"overloaded": 529, "rate_limit": 429, "RESOURCE_EXHAUSTED": 429, "api_error": 500}
 _REQUEST_IDS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray")
-_SECONDS = re.compile(r"(?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s)")
+_SECONDS = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s)")
 
 
 def http_failure(
@@ -110,9 +111,13 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         if value is None:
             continue
         try:
-            return max(float(value) * factor, 0.0)
+            seconds = max(float(value) * factor, 0.0)
         except ValueError:
             pass  # a date, or nothing that is known
+        else:
+            if isfinite(seconds):
+                return seconds
+            continue
         try:
             when = parsedate_to_datetime(value).timestamp()
         except (ValueError, TypeError, OverflowError):
@@ -191,8 +196,9 @@ def _told_seconds(text: str) -> float | None:
     found = _SECONDS.search(text, at, at + 60) if at >= 0 else None
     if found is None:
         return None
-    minutes, number, unit = found.groups()
-    return 60.0 * int(minutes or 0) + float(number) * (0.001 if unit == "ms" else 1.0)
+    hours, minutes, number, unit = found.groups()
+    whole = 3600.0 * int(hours or 0) + 60.0 * int(minutes or 0)
+    return whole + float(number) * (0.001 if unit == "ms" else 1.0)
 
 
 def _phrase(status: int) -> str:
