@@ -75,7 +75,8 @@ class MessagesReader:
         self._block = _Block({})
         self._usage: dict[str, Any] = {}
         self._ending = Ending()
-        self._ended = False
+        self.ended = False
+        """See `StreamReader.ended`."""
 
     def feed(self, data: bytes) -> Sequence[StreamEvent]:
         """See `StreamReader.feed`."""
@@ -95,7 +96,7 @@ class MessagesReader:
         elif kind == "message_delta":
             self._around(event)
         elif kind == "message_stop":
-            self._ended = True
+            self.ended = True
         elif kind == "error" or event.error is not None:
             raise stream_failure(
                 event.error or event.type,
@@ -109,7 +110,7 @@ class MessagesReader:
     def close(self) -> Sequence[StreamEvent]:
         """See `StreamReader.close`."""
         reason = self._ending.stop_reason
-        if not self._ended or reason is None:
+        if not self.ended or reason is None:
             raise UnexpectedModelBehavior(
                 f"{self._provider} ended the stream before the answer was over", body="", model=self._model
             )

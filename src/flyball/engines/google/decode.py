@@ -74,6 +74,11 @@ class GoogleReader:
         self._usage: Usage | None = None
         self._extra: dict[str, Any] = {}
 
+    @property
+    def ended(self) -> bool:
+        """See `StreamReader.ended`: Gemini has no word for it."""
+        return False
+
     def feed(self, data: bytes) -> Sequence[StreamEvent]:
         """See `StreamReader.feed`."""
         if data == _DONE:

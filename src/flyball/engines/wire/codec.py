@@ -13,6 +13,11 @@ from flyball.inference.stream import StreamEvent
 class StreamReader(Protocol):
     """Makes the events of one answer from the data of its server-sent events."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether the server has said that this was all; one that never says so ends with its stream."""
+        ...
+
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
         """The events of one more piece of data.
 

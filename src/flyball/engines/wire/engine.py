@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -42,6 +44,8 @@ class Identity(Struct, frozen=True):
 
 
 NOBODY = Identity()
+LINGER = 0.25
+"""Seconds in which a server may end its reply when its answer has: then the connection serves again."""
 
 
 class HTTPEngine:
@@ -100,6 +104,9 @@ class HTTPEngine:
                         for data in cut(piece):
                             for event in feed(data):
                                 yield event
+                        if reader.ended:
+                            await _reach_end(pieces)
+                            break
                 finally:
                     await close_stream(pieces)
                 for event in reader.close():
@@ -145,3 +152,11 @@ class HTTPEngine:
                 status_code=reply.status,
             )
         return http_failure(reply.status, reply.headers, body, provider=info.provider, model=info.name)
+
+
+async def _reach_end(pieces: AsyncIterator[bytes]) -> None:
+    """Read what comes after an answer; how long that takes and how it ends is nobody's concern."""
+    with suppress(EngineError, TimeoutError):
+        async with asyncio.timeout(LINGER):
+            async for _ in pieces:
+                pass

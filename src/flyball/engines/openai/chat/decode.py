@@ -151,7 +151,8 @@ class ChatReader:
         """The part and the id of each call, by the number that the server gives it."""
         self._reason: str | None = None
         self._usage: Usage | None = None
-        self._ended = False
+        self.ended = False
+        """See `StreamReader.ended`."""
 
     def feed(self, data: bytes) -> Sequence[StreamEvent]:
         """See `StreamReader.feed`."""
@@ -159,7 +160,7 @@ class ChatReader:
             body = _piece(data) if self._begun else self._first(data)
         except _UNREADABLE as error:
             if data == _DONE:
-                self._ended = True
+                self.ended = True
                 return ()
             raise _unreadable(error, data) from error
         choice = body.choices[0] if body.choices else None
@@ -194,7 +195,7 @@ class ChatReader:
 
     def close(self) -> Sequence[StreamEvent]:
         """See `StreamReader.close`."""
-        if self._reason is None and not self._ended:
+        if self._reason is None and not self.ended:
             raise UnexpectedModelBehavior(
                 f"{self._provider} ended the stream before the answer was over", body="", model=self._model
             )

@@ -122,6 +122,11 @@ class ResponsesReader:
         self._parts: list[Part] = []
         self._end: _Response | None = None
 
+    @property
+    def ended(self) -> bool:
+        """See `StreamReader.ended`."""
+        return self._end is not None
+
     def feed(self, data: bytes) -> Sequence[StreamEvent]:
         """See `StreamReader.feed`."""
         event = _read(_event, data)

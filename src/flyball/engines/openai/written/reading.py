@@ -46,6 +46,10 @@ class _WrittenReader:
         self._reader = reader
         self._around = _Around(request)
 
+    @property
+    def ended(self) -> bool:
+        return self._reader.ended
+
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
         take = self._around.take
         return [seen for event in self._reader.feed(data) for seen in take(event)]
