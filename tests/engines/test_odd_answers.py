@@ -16,7 +16,8 @@ from flyball.engines.google.decode import generated
 from flyball.engines.openai.chat.decode import chat_result
 from flyball.engines.openai.responses.decode import responses_result
 from flyball.inference.request import Result
-from tests.engines.every_engine import HELLO
+from tests.engines.every_engine import ENGINES, HELLO, streamed
+from tests.engines.loopback import Answer, Loopback
 
 _plain = st.none() | st.booleans() | st.integers(-3, 2**70) | st.floats(allow_nan=False)
 _odd = st.recursive(
@@ -131,3 +132,25 @@ def test_an_answer_is_not_lost_for_a_count(vendor: str) -> None:
         cached = result.message.usage.cache_read_tokens if vendor == "messages" else 0
         assert result.message.usage.input_tokens == counted + cached
         assert result.content == "Hi"
+
+
+@pytest.mark.parametrize("vendor", BODIES)
+async def test_an_answer_that_nobody_says_is_whole(vendor: str) -> None:
+    """A server that does not stream, and does not say what it sends instead."""
+    name = {"messages": "anthropic", "generated": "google"}.get(vendor, vendor)
+    body = msgspec.json.encode(BODIES[vendor])
+    async with Loopback(lambda _: Answer([body[:9], body[9:]])) as server:
+        engine = ENGINES[name](server.url)
+        assert (await streamed(engine)).content == "Hi"
+        await engine.aclose()
+
+
+@pytest.mark.parametrize("name", ENGINES)
+async def test_a_page_in_the_place_of_a_stream_is_shown(name: str) -> None:
+    page = Answer(b"<html>Please log in</html>", headers={"Content-Type": "text/html"})
+    async with Loopback(lambda _: page) as server:
+        engine = ENGINES[name](server.url)
+        with pytest.raises(UnexpectedModelBehavior) as caught:
+            await streamed(engine)
+        assert "Please log in" in caught.value.body
+        await engine.aclose()

@@ -44,6 +44,8 @@ class Identity(Struct, frozen=True):
 
 
 NOBODY = Identity()
+_WHOLE = (b"{", b"[", b"<")
+"""How JSON and pages begin, and no stream of events does."""
 LINGER = 0.25
 """Seconds in which a server may end its reply when its answer has: then the connection serves again."""
 
@@ -90,23 +92,27 @@ class HTTPEngine:
             async with self._transport.open(call) as reply:
                 if reply.status != OK:
                     raise self._refused(reply, await reply.read())
-                if reply.headers.get("Content-Type", "").startswith("application/json"):
-                    # It does not stream, whatever it was asked: the answer in one piece is the same answer.
-                    result = self._codec.result(request, await reply.read(), reply.headers)
-                    for event in events_of(result.message, request_id=result.request_id):
-                        yield event
-                    return
-                reader, framed = self._codec.reader(request, reply.headers), EventReader()
-                feed, cut = reader.feed, framed.feed
                 pieces = reply.pieces()
                 try:
-                    async for piece in pieces:
+                    first = await anext(pieces, b"")
+                    if first.lstrip()[:1] in _WHOLE or _is_json(reply):
+                        # It does not stream, whatever it was asked: in one piece it is the same answer.
+                        body = b"".join([first, *[piece async for piece in pieces]])
+                        result = self._codec.result(request, body, reply.headers)
+                        for event in events_of(result.message, request_id=result.request_id):
+                            yield event
+                        return
+                    reader, framed = self._codec.reader(request, reply.headers), EventReader()
+                    feed, cut = reader.feed, framed.feed
+                    piece: bytes | None = first
+                    while piece is not None:
                         for data in cut(piece):
                             for event in feed(data):
                                 yield event
                         if reader.ended:
                             await _reach_end(pieces)
                             break
+                        piece = await anext(pieces, None)
                 finally:
                     await close_stream(pieces)
                 for event in reader.close():
@@ -152,6 +158,10 @@ class HTTPEngine:
                 status_code=reply.status,
             )
         return http_failure(reply.status, reply.headers, body, provider=info.provider, model=info.name)
+
+
+def _is_json(reply: Reply) -> bool:
+    return reply.headers.get("Content-Type", "").startswith("application/json")
 
 
 async def _reach_end(pieces: AsyncIterator[bytes]) -> None:
