@@ -14,6 +14,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from flyball.core.errors import ContextExceeded, ModelHTTPError, UnexpectedModelBehavior
 from flyball.core.messages import FinishReason, Message, Text, Thinking, ToolCall
 from flyball.engines.openai.chat.decode import ChatReader, chat_result, merged
+from flyball.engines.openai.chat.encode import chat_messages
+from flyball.engines.openai.dialect import OPENROUTER
 from flyball.inference.request import Result
 from flyball.inference.stream import Assembler
 from tests.engines.openai.answers import chunks_of, completion, messages, usage
@@ -172,3 +174,45 @@ def test_usage_may_be_missing_or_odd() -> None:
     assert whole(body | {"usage": {"prompt_tokens": None}}).usage.input_tokens == 0
     assert whole(body | {"usage": usage() | {"cost": 0.1}}).usage.extra == {"cost": 0.1}
     assert isinstance(whole(body).message, Message)
+
+
+def test_of_several_answers_the_first() -> None:
+    other = {"index": 1, "delta": {"content": "TWO"}, "finish_reason": "length"}
+    last = {"index": 0, "delta": {"content": "!"}, "finish_reason": "stop"}
+    chunks: list[Any] = [[{"index": 0, "delta": {"content": "One"}}], [other], [other, last]]
+    result = read([{"choices": choices} for choices in chunks])
+    assert (result.content, result.message.finish_reason) == ("One!", FinishReason.STOP)
+    several = [{"index": 1, "message": {"content": "TWO"}}, {"index": 0, "message": {"content": "One"}}]
+    assert whole({"choices": several}).content == "One"
+
+
+def test_calls_without_a_number_or_an_id() -> None:
+    calls = [{"function": {"name": name, "arguments": '{"n":1}'}} for name in ("look", "find")]
+    chunks = [{"id": "c", "choices": [{"delta": {"tool_calls": [call]}}]} for call in calls]
+    found = read(chunks).tool_calls
+    assert [(call.id, call.name, call.arguments) for call in found] == [
+        ("c-0", "look", {"n": 1}),
+        ("c-1", "find", {"n": 1}),
+    ]
+
+
+def test_what_is_wanted_back_goes_back_also_without_words() -> None:
+    """OpenRouter's signatures of Gemini's calls: encrypted, and in a stream after the call."""
+    kept = {"type": "reasoning.encrypted", "data": "e", "id": "a", "index": 0}
+    call = {"index": 0, "id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    late = read(
+        [
+            {"choices": [{"delta": {"tool_calls": [call]}}]},
+            {
+                "choices": [
+                    {"delta": {"content": "", "reasoning_details": [kept]}, "finish_reason": "tool_calls"}
+                ]
+            },
+        ]
+    )
+    early = whole(completion({"content": None, "reasoning_details": [kept], "tool_calls": [call]}))
+    for result in (late, early):
+        assert result.message.finish_reason is FinishReason.TOOL_CALL
+        [told] = chat_messages([result.message], OPENROUTER)
+        assert told["reasoning_details"] == [kept]
+        assert "reasoning" not in told

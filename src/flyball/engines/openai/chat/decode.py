@@ -65,6 +65,7 @@ class _Said(Struct, frozen=True):
 
 
 class _Choice(Struct, frozen=True):
+    index: int | None = None
     message: _Said | None = None
     delta: _Said | None = None
     finish_reason: str | None = None
@@ -108,8 +109,9 @@ def chat_result(data: bytes, headers: Mapping[str, str], provider: str, model: s
         raise _unreadable(error, data) from error
     if body.error is not None:
         raise stream_failure(body.error, provider=provider, model=model, request_id=request_id)
-    said = body.choices[0].message if body.choices else None
-    if body.choices is None or said is None:
+    choice = _chosen(body.choices or ())
+    said = choice.message if choice is not None else None
+    if choice is None or said is None:
         raise UnexpectedModelBehavior(
             f"{provider} gave an answer without a message", body=data[:500].decode("utf-8", "replace")
         )
@@ -127,7 +129,7 @@ def chat_result(data: bytes, headers: Mapping[str, str], provider: str, model: s
         tuple(parts),
         usage=usage_of(body),
         model=body.model or model,
-        finish_reason=reason_of(body.choices[0].finish_reason, parts),
+        finish_reason=reason_of(choice.finish_reason, parts),
     )
     return Result(message, request_id or body.id)
 
@@ -172,6 +174,7 @@ class ChatReader:
             and said.tool_calls is None
             and said.refusal is None
             and choice is not None
+            and not choice.index
             and choice.finish_reason is None
             and body.usage is None
         ):
@@ -186,6 +189,8 @@ class ChatReader:
             )
         if body.usage is not None:
             self._usage = usage_of(body)
+        if choice is not None and choice.index:
+            choice = _chosen(body.choices or ())
         if choice is None:
             return ()
         if choice.finish_reason is not None:
@@ -202,6 +207,10 @@ class ChatReader:
         events: list[StreamEvent] = []
         self._end_words(events)
         events += [PartEnd(part) for part, _ in self._calls.values()]
+        if self._details:
+            # They came after the words that they are about.
+            self._begin(Thinking(""), events)
+            self._end_words(events)
         events.append(
             Finish(
                 usage=self._usage,
@@ -261,8 +270,10 @@ class ChatReader:
     def _called(self, call: _Call, events: list[StreamEvent]) -> None:
         number = call.index if call.index is not None else max(len(self._calls) - 1, 0)
         known = self._calls.get(number)
-        # Some servers number every call 0, or not at all, and send each in one piece: its id is then new.
-        if known is not None and call.id and call.id != known[1]:
+        # Some servers number every call 0, or not at all, and send each in one piece: its id is then new, or
+        # it has a name and no id.
+        named = call.index is None and not call.id and call.function is not None and call.function.name
+        if known is not None and (named or (call.id and call.id != known[1])):
             number, known = len(self._calls), None
         if known is None:
             begun = _call(call, call_id(call, self._id, len(self._calls)))
@@ -270,6 +281,11 @@ class ChatReader:
             self._calls[number] = (len(self._parts) - 1, begun.id)
         elif call.function is not None and (args := _arguments(call.function)):
             events.append(ToolCallDelta(known[0], args))
+
+
+def _chosen(choices: Sequence[_Choice]) -> _Choice | None:
+    """Of several answers, the first: who asks for more by `options` is given one."""
+    return next((choice for choice in choices if not choice.index), None)
 
 
 def merged(details: Sequence[Any]) -> list[Any]:
