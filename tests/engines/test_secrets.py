@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from flyball import Agent
-from flyball.core.errors import FlyballError, UnexpectedModelBehavior
+from flyball.core.errors import ConfigurationFailure, FlyballError, UnexpectedModelBehavior
 from flyball.engines.openai import OpenAIEngine
+from flyball.engines.wire.engine import Identity
+from flyball.engines.wire.transport import Call
 from flyball.orchestrate.journal import MemoryJournal
 from tests.engines.every_engine import ENGINES, KEY, streamed, whole
 from tests.engines.loopback import Answer, Loopback, as_json, sse
@@ -52,3 +54,32 @@ async def test_a_list_of_models_that_is_none() -> None:
             await engine.models()
         assert caught.value.body == "[hidden]"
         await engine.aclose()
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"http://me:{KEY}@127.0.0.1/v1",
+        f"http://127.0.0.1/v1?key={KEY}",
+        f"http://{KEY}@127.0.0.1:99999",
+        "ftp://a",
+    ],
+)
+def test_an_address_with_a_key_in_it_is_refused_and_not_repeated(name: str, address: str) -> None:
+    with pytest.raises(ConfigurationFailure) as caught:
+        ENGINES[name](address)
+    assert KEY not in str(caught.value) + repr(caught.value.details)
+
+
+def test_a_key_that_cannot_be_sent() -> None:
+    with pytest.raises(ConfigurationFailure, match="'Authorization' has a line break"):
+        OpenAIEngine("m", api_key=f"{KEY}\n{KEY}")
+
+
+def test_what_is_shown_of_a_call_and_of_who_asks() -> None:
+    headers = {"Authorization": f"Bearer {KEY}"}
+    for shown in (Call("http://a/", headers, b"{}"), Identity(headers)):
+        told = repr(shown) + repr(shown.__rich_repr__())
+        assert "Authorization" in told
+        assert KEY not in told

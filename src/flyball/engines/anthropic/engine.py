@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from flyball.engines.anthropic.caching import Cache
 from flyball.engines.anthropic.codec import MessagesCodec
 from flyball.engines.anthropic.thinking import takes_long
+from flyball.engines.wire.addresses import checked
 from flyball.engines.wire.aio import AioTransport, Timeouts
 from flyball.engines.wire.engine import HTTPEngine, Identity
 from flyball.engines.wire.transport import Transport
@@ -75,10 +76,11 @@ class AnthropicEngine(MessagesEngine):
             transport: how it is reached; without it, over HTTP.
 
         Raises:
-            MissingKey: there is no key.
+            ConfigurationFailure: there is no key, or the address is none.
         """
         known = profile or profile_for(ModelRef(PROVIDER, model))
-        address = (base_url or os.environ.get("ANTHROPIC_BASE_URL", "").strip() or ADDRESS).rstrip("/")
+        told = base_url or os.environ.get("ANTHROPIC_BASE_URL", "").strip() or ADDRESS
+        address = checked(told, PROVIDER)
         super().__init__(
             MessagesCodec(f"{address}/v1/messages", model, betas=betas, cache=cache),
             transport or AioTransport(timeouts=timeouts, server=PROVIDER),

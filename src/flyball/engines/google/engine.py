@@ -10,6 +10,7 @@ from flyball.engines.google.codec import GoogleCodec
 from flyball.engines.google.encode import Asking
 from flyball.engines.google.generations import generation_of
 from flyball.engines.google.places import gemini_url, vertex_url
+from flyball.engines.wire.addresses import checked
 from flyball.engines.wire.aio import AioTransport, Timeouts
 from flyball.engines.wire.engine import Credentials, HTTPEngine, Identity
 from flyball.engines.wire.google_auth import GoogleCredentials
@@ -77,7 +78,7 @@ class GoogleEngine(WrapperEngine):
             safety: thresholds by category, as Google names them (`HARM_CATEGORY_…`: `BLOCK_…`).
 
         Raises:
-            MissingKey: there is no key.
+            ConfigurationFailure: there is no key, or the address is none.
             UserError: there is no model, or a key and credentials at once.
         """
         if not model:
@@ -86,7 +87,7 @@ class GoogleEngine(WrapperEngine):
             raise UserError("a key and credentials prove the same: give one of them")
         self._provider = "vertex" if vertex else "google"
         self._model = model
-        self._base_url = base_url
+        self._base_url = None if base_url is None else checked(base_url, self._provider)
         self._location = location or os.environ.get(LOCATION_VARIABLE, "").strip() or _ANYWHERE
         self._project = project or os.environ.get(PROJECT_VARIABLE, "").strip() or None
         sent = dict(headers or {})

@@ -31,6 +31,7 @@ from flyball.engines.openai.dialect import (
     VLLM,
     Dialect,
 )
+from flyball.engines.wire.addresses import checked
 from flyball.inference.model_string import OPENAI_COMPATIBLE
 from flyball.inference.registry import require_key
 
@@ -83,7 +84,7 @@ def address_of(name: str, server: Server, given: str | None = None) -> str:
     """Where a server is.
 
     Raises:
-        ConfigurationFailure: nobody said where.
+        ConfigurationFailure: nobody said where, or what was said is no address.
     """
     told = given or (os.environ.get(server.place, "").strip() if server.place else "") or server.address
     if not told:
@@ -94,7 +95,7 @@ def address_of(name: str, server: Server, given: str | None = None) -> str:
         )
     if "://" not in told:
         told = f"http://{told}"
-    told = told.rstrip("/")
+    told = checked(told, name)
     # OLLAMA_HOST names a host, and no path.
     return f"{told}/v1" if name == "ollama" and told.count("/") == 2 else told
 

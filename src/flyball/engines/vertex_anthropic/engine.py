@@ -9,6 +9,7 @@ from flyball.core.errors import ConfigurationFailure
 from flyball.engines.anthropic.caching import Cache
 from flyball.engines.anthropic.engine import MessagesEngine
 from flyball.engines.vertex_anthropic.codec import PROVIDER, VertexCodec
+from flyball.engines.wire.addresses import checked
 from flyball.engines.wire.aio import AioTransport, Timeouts
 from flyball.engines.wire.engine import Credentials, Identity
 from flyball.engines.wire.google_auth import GoogleCredentials
@@ -81,9 +82,8 @@ class VertexAnthropicEngine(MessagesEngine):
                 provider=PROVIDER,
                 variables=list(REGION),
             )
-        self._address = (
-            base_url or _from_environment(("ANTHROPIC_VERTEX_BASE_URL",)) or _host(self._region)
-        ).rstrip("/")
+        told = base_url or _from_environment(("ANTHROPIC_VERTEX_BASE_URL",)) or _host(self._region)
+        self._address = checked(told, PROVIDER)
         self._betas = tuple(betas)
         self._cache: Cache = cache
         self._proofs = credentials or GoogleCredentials(provider=PROVIDER)

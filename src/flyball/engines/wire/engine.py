@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from flyball.core.errors import EngineError
+from flyball.core.errors import ConfigurationFailure, EngineError
 from flyball.engines.wire.codec import Codec
 from flyball.engines.wire.failures import http_failure
 from flyball.engines.wire.secrets import Discreet
@@ -33,6 +33,26 @@ class Identity(Struct, frozen=True):
 
     headers: Mapping[str, str] = {}
     credentials: Credentials | None = None
+
+    def __post_init__(self) -> None:
+        """Look at what is sent with every call.
+
+        Raises:
+            ConfigurationFailure: a line break or the like stands in it.
+        """
+        for name, value in self.headers.items():
+            if not value.isprintable():
+                raise ConfigurationFailure(
+                    f"what is sent as {name!r} has a line break or the like in it: look at the key, "
+                    "or at headers=",
+                    header=name,
+                )
+
+    def __repr__(self) -> str:
+        return f"Identity({', '.join(self.headers)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("headers", list(self.headers))]
 
     async def current(self) -> Mapping[str, str]:
         """The headers as they are now.

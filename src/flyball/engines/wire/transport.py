@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 
 class Call(Struct, frozen=True):
-    """An HTTP request, complete."""
+    """An HTTP request, complete. What stands in its headers may be a key, and is not shown."""
 
     url: str
     headers: Mapping[str, str]
     body: bytes | None = None
     method: str = "POST"
+
+    def __repr__(self) -> str:
+        return f"Call({self.method} {self.url}, headers: {', '.join(self.headers)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("method", self.method), ("url", self.url), ("headers", list(self.headers))]
 
 
 class Reply(Protocol):
