@@ -29,7 +29,12 @@ class ResponsesCodec:
     def call(self, request: Request, *, stream: bool) -> Call:
         """See `Codec.call`."""
         body = responses_body(
-            request, self._model, thinks=self._thinks, stream=stream, functions=self._functions
+            request,
+            self._model,
+            thinks=self._thinks,
+            stream=stream,
+            functions=self._functions,
+            provider=self._provider,
         )
         return Call(self._url, HEADERS, self._encode(body))
 

@@ -12,7 +12,7 @@ from flyball.core.errors import UnexpectedModelBehavior
 from flyball.core.messages import FinishReason, Message, Part, Role, Text, Thinking, ToolCall
 from flyball.core.usage import Usage
 from flyball.engines.openai.chat.decode import REFUSAL
-from flyball.engines.openai.responses.encode import ITEM, PHASE
+from flyball.engines.openai.responses.encode import PHASE, item_key
 from flyball.engines.wire.failures import request_id_of, stream_failure
 from flyball.engines.wire.fields import count, group, objects, text
 from flyball.inference.request import Result
@@ -72,7 +72,7 @@ def responses_result(data: bytes, headers: Mapping[str, str], provider: str, mod
         raise UnexpectedModelBehavior(
             f"{provider} gave an answer without a status", body=data[:500].decode("utf-8", "replace")
         )
-    parts = [part for item in response.output or () for _, part in parts_of(item)]
+    parts = [part for item in response.output or () for _, part in parts_of(item, provider)]
     message = Message(
         Role.ASSISTANT,
         tuple(parts),
@@ -83,7 +83,7 @@ def responses_result(data: bytes, headers: Mapping[str, str], provider: str, mod
     return Result(message, request_id or response.id)
 
 
-def parts_of(item: dict[str, Any]) -> Iterator[tuple[int, Part]]:
+def parts_of(item: dict[str, Any], provider: str) -> Iterator[tuple[int, Part]]:
     """The parts that an item is, each with its place in the item.
 
     What has no part of its own (a search that the server made) is a thought without words, so that it goes
@@ -101,9 +101,9 @@ def parts_of(item: dict[str, Any]) -> Iterator[tuple[int, Part]]:
             call_id = text(item, "call_id") or text(item, "id")
             yield 0, ToolCall(call_id, text(item, "name"), text(item, "arguments") or "{}")
         case "reasoning":
-            yield 0, Thinking(_thought(item), provider_data={ITEM: _kept(item)})
+            yield 0, Thinking(_thought(item), provider_data={item_key(provider): _kept(item)})
         case _:
-            yield 0, Thinking("", provider_data={ITEM: _kept(item)})
+            yield 0, Thinking("", provider_data={item_key(provider): _kept(item)})
 
 
 class ResponsesReader:
@@ -139,7 +139,7 @@ class ResponsesReader:
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 return self._thought(event)
             case "response.output_item.added" if event.item and event.item.get("type") == "function_call":
-                [(_, call)] = parts_of({**event.item, "arguments": ""})
+                [(_, call)] = parts_of({**event.item, "arguments": ""}, self._provider)
                 return (PartStart(self._begin((event.output_index, 0)), call),)
             case "response.output_item.done" if event.item is not None:
                 return list(self._done(event.output_index, event.item))
@@ -204,7 +204,7 @@ class ResponsesReader:
         return events
 
     def _done(self, item_number: int, item: dict[str, Any]) -> Iterator[StreamEvent]:
-        for at, part in parts_of(item):
+        for at, part in parts_of(item, self._provider):
             number = self._places.get((item_number, at))
             if number is None:
                 number = self._begin((item_number, at))

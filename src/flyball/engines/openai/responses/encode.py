@@ -26,15 +26,26 @@ from flyball.engines.wire.media import media_of, refuse, text_of
 from flyball.inference.offer import Offer, mode_of, offer_of
 from flyball.inference.request import Request
 
-ITEM = "openai_item"
-"""Where a part has the item that it was, which goes back as it came."""
 PHASE = "phase"
 """Where a text has what it is to the model: a comment on the way, or the answer."""
 _FROM_ABOVE = "Shown above:"
 
 
+def item_key(provider: str) -> str:
+    """Where a part has the item that it was, which goes back as it came, and only to who made it: nobody else
+    can open what is encrypted in it.
+    """
+    return f"{provider}_item"
+
+
 def responses_body(
-    request: Request, model: str, *, thinks: bool, stream: bool, functions: Functions | None = None
+    request: Request,
+    model: str,
+    *,
+    thinks: bool,
+    stream: bool,
+    functions: Functions | None = None,
+    provider: str = "openai",
 ) -> JSONObject:
     """The body of a call. What is unset is left to the server; `options` goes over everything.
 
@@ -49,7 +60,11 @@ def responses_body(
         raise UserError("OpenAI's Responses API knows no stop sequences: leave them out, or use api='chat'")
     if request.grammar is not None:
         raise UserError("OpenAI cannot hold a model to a grammar: give a schema instead")
-    body: JSONObject = {"model": model, "input": list(input_items(request.messages)), "store": False}
+    body: JSONObject = {
+        "model": model,
+        "input": list(input_items(request.messages, provider)),
+        "store": False,
+    }
     if settings.max_tokens is not None:
         body["max_output_tokens"] = settings.max_tokens
     if (temperature := settings.effective_temperature) is not None:
@@ -72,8 +87,9 @@ def responses_body(
     return body | settings.options if settings.options else body
 
 
-def input_items(messages: Iterable[Message]) -> Iterator[JSONObject]:
+def input_items(messages: Iterable[Message], provider: str = "openai") -> Iterator[JSONObject]:
     """A history as items."""
+    own = item_key(provider)
     for message in messages:
         if message.role is Role.SYSTEM:
             yield {"role": "developer", "content": message.text}
@@ -83,10 +99,10 @@ def input_items(messages: Iterable[Message]) -> Iterator[JSONObject]:
             for result in message.tool_results:
                 yield _output(result)
         else:
-            yield from _said(message)
+            yield from _said(message, own)
 
 
-def _said(message: Message) -> Iterator[JSONObject]:
+def _said(message: Message, own: str) -> Iterator[JSONObject]:
     """What the model said, item by item, and what it showed in a message after that."""
     shown: list[Image] = []
     for part in message.parts:
@@ -102,8 +118,8 @@ def _said(message: Message) -> Iterator[JSONObject]:
             }  # fmt: skip
         elif type(part) is Thinking:
             # Thoughts that another vendor's model had say nothing to this one.
-            if part.provider_data and ITEM in part.provider_data:
-                yield part.provider_data[ITEM]
+            if part.provider_data and own in part.provider_data:
+                yield part.provider_data[own]
         elif type(part) is Image:
             shown.append(part)
     if shown:
