@@ -216,3 +216,16 @@ def test_what_is_wanted_back_goes_back_also_without_words() -> None:
         [told] = chat_messages([result.message], OPENROUTER)
         assert told["reasoning_details"] == [kept]
         assert "reasoning" not in told
+
+
+def test_content_in_pieces() -> None:
+    """As Mistral's thinking models give it."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    said = {"type": "text", "text": "Yes"}
+    expected = (Thinking("Hm."), Text("Yes!"))
+    assert (
+        whole(completion({"content": [thought, {"type": "text", "text": "Yes!"}]})).message.parts == expected
+    )
+    chunks: list[Any] = [[thought], [said], "!"]
+    told = read([{"choices": [{"delta": {"content": content}}]} for content in chunks])
+    assert told.message.parts == expected

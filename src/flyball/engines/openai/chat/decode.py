@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.core.encodable import as_text
 from flyball.core.errors import UnexpectedModelBehavior
@@ -14,7 +15,7 @@ from flyball.core.messages import FinishReason, Message, Part, Role, Text, Think
 from flyball.core.usage import Usage
 from flyball.engines.openai.chat.encode import DETAILS, MORE
 from flyball.engines.wire.failures import request_id_of, stream_failure
-from flyball.engines.wire.fields import count, group, rate
+from flyball.engines.wire.fields import count, group, objects, rate, text
 from flyball.inference.request import Result
 from flyball.inference.stream import (
     Finish,
@@ -54,9 +55,9 @@ class _Call(Struct, frozen=True):
 
 
 class _Said(Struct, frozen=True):
-    """A message, or a piece of one."""
+    """A message, or a piece of one. Mistral's thinking models give their content as a list of pieces."""
 
-    content: str | None = None
+    content: str | list[dict[str, Any]] | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -115,11 +116,12 @@ def chat_result(data: bytes, headers: Mapping[str, str], provider: str, model: s
         raise UnexpectedModelBehavior(
             f"{provider} gave an answer without a message", body=data[:500].decode("utf-8", "replace")
         )
+    said, words = _spoken(said)
     parts: list[Part] = []
     if (thought := thinking_of(said)) or said.reasoning_details:
         parts.append(Thinking(thought, provider_data=_details(said.reasoning_details)))
-    if said.content:
-        parts.append(Text(said.content))
+    if words:
+        parts.append(Text(words))
     if said.refusal:
         parts.append(Text(said.refusal, {REFUSAL: True}))
     for number, call in enumerate(said.tool_calls or ()):
@@ -170,6 +172,7 @@ class ChatReader:
         if (
             self._writing
             and said is not None
+            and type(said.content) is str
             and said.content
             and said.tool_calls is None
             and said.refusal is None
@@ -196,7 +199,7 @@ class ChatReader:
         if choice.finish_reason is not None:
             self._reason = choice.finish_reason
         said = choice.delta or choice.message
-        return () if said is None else self._said(said)
+        return () if said is None else self._said(*_spoken(said))
 
     def close(self) -> Sequence[StreamEvent]:
         """See `StreamReader.close`."""
@@ -226,7 +229,7 @@ class ChatReader:
         self._id, self._model, self._begun = body.id, body.model or self._model, True
         return body
 
-    def _said(self, said: _Said) -> list[StreamEvent]:
+    def _said(self, said: _Said, words: str) -> list[StreamEvent]:
         events: list[StreamEvent] = []
         self._details += said.reasoning_details or ()
         if (thought := thinking_of(said)) or (said.reasoning_details and not self._parts):
@@ -234,9 +237,9 @@ class ChatReader:
             if thought:
                 self._thought.append(thought)
                 events.append(ThinkingDelta(len(self._parts) - 1, thought))
-        if said.content:
+        if words:
             self._on(Text(""), events)
-            events.append(TextDelta(len(self._parts) - 1, said.content))
+            events.append(TextDelta(len(self._parts) - 1, words))
         if said.refusal:
             self._on(Text("", {REFUSAL: True}), events)
             events.append(TextDelta(len(self._parts) - 1, said.refusal))
@@ -306,6 +309,16 @@ def merged(details: Sequence[Any]) -> list[Any]:
             joined[key] = f"{joined[key] or ''}{value}" if grows else value
         whole[-1] = joined
     return whole
+
+
+def _spoken(said: _Said) -> tuple[_Said, str]:
+    """What was said, and its words: of a list of pieces the thoughts are told apart from them."""
+    content = said.content
+    if not isinstance(content, list):
+        return said, content or ""
+    thought = [text(inner, "text") for piece in content for inner in objects(piece, "thinking")]
+    words = [text(piece, "text") for piece in content]
+    return replace(said, reasoning_content="".join(thought) or said.reasoning_content), "".join(words)
 
 
 def thinking_of(said: _Said) -> str:
