@@ -1,6 +1,8 @@
 """Cassettes: real traffic, recorded once and played back in tests, without a key and without a network.
 
-    engine = OpenAIEngine("gpt-5", transport=Cassette("tests/cassettes/weather.jsonl"))
+    engine = OpenAIEngine("gpt-5", api_key=key, transport=Cassette("tests/cassettes/weather.jsonl"))
+
+The key is needed to record; any other text will do to play.
 
 A cassette that is there is played; one that is not is recorded, where that is allowed. It is a text file with
 one exchange a line, meant to be looked at and committed.
