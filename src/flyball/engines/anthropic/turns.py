@@ -27,7 +27,7 @@ from flyball.core.messages import (
     ToolResult,
 )
 from flyball.engines.anthropic.models import Traits, is_claude, same_model
-from flyball.engines.wire.calls import arguments_of, fitting_id
+from flyball.engines.wire.calls import arguments_of, fitting_id, fitting_name
 from flyball.engines.wire.media import media_of, refuse, text_of
 
 JSONObject = dict[str, Any]
@@ -173,7 +173,12 @@ class _Teller:
             number += 1
             told = fitting_id(f"{call.id} #{number}")
         self._used.add(told)
-        block: JSONObject = {"type": "tool_use", "id": told, "name": call.name, "input": arguments_of(call)}
+        block: JSONObject = {
+            "type": "tool_use",
+            "id": told,
+            "name": fitting_name(call.name),
+            "input": arguments_of(call),
+        }
         own = call.provider_data or {}
         block.update({key: own[key] for key in CARRIED if key in own})
         self._calls[call.id] = block

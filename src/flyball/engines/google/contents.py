@@ -26,7 +26,7 @@ from flyball.core.messages import (
 )
 from flyball.engines.google.generations import Generation
 from flyball.engines.google.marks import SIGNATURE, marked
-from flyball.engines.wire.calls import arguments_of
+from flyball.engines.wire.calls import arguments_of, fitting_name
 from flyball.engines.wire.media import media_of, refuse
 
 JSONObject = dict[str, Any]
@@ -162,7 +162,7 @@ def _thought(part: Thinking) -> list[JSONObject]:
 
 def _call(call: ToolCall, signed: bool) -> JSONObject:
     kept = marked(call.provider_data) or {}
-    function: JSONObject = {"name": call.name, "args": arguments_of(call)}
+    function: JSONObject = {"name": fitting_name(call.name), "args": arguments_of(call)}
     if "id" in kept:
         function["id"] = kept["id"]
     told: JSONObject = {"functionCall": function}
@@ -184,7 +184,7 @@ def _results(
     ):
         _, call = places.get(result.call_id, (0, None))
         response: JSONObject = {
-            "name": result.name if call is None else call.name,
+            "name": fitting_name(result.name if call is None else call.name),
             "response": {"error": result.error} if result.error is not None else {"output": _output(result)},
         }
         kept = None if call is None else marked(call.provider_data)

@@ -1,4 +1,4 @@
-"""Tool calls as vendors take them back: ids that they allow, arguments that are an object."""
+"""Tool calls as vendors take them back: ids and names that they allow, arguments that are an object."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from flyball.core.messages import ToolCall
 
 _LONGEST = 40
 _PLAIN = re.compile(rf"[A-Za-z0-9_-]{{1,{_LONGEST}}}", re.ASCII)
+
+_LONGEST_NAME = 64
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_NAMELESS = "unnamed"
 
 INVALID = "invalid_json"
 """The key under which arguments that are no JSON object go back: the model sees what it wrote."""
@@ -27,6 +31,17 @@ def fitting_id(call_id: str) -> str:
     ):
         return call_id
     return "call_" + blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def fitting_name(name: str) -> str:
+    """The name of a tool that a model called, as every vendor takes it back.
+
+    A model may call what is no tool: with blanks or dots in its name, or without one. That is told to it; and
+    what it said goes back with the history, where the vendors look at names.
+    """
+    if name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME:
+        return name
+    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or _NAMELESS
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:

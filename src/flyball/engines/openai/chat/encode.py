@@ -27,7 +27,7 @@ from flyball.core.messages import (
 from flyball.engines.openai.dialect import Dialect, Schemas
 from flyball.engines.openai.effort import effort_of
 from flyball.engines.openai.parts import Functions, JSONObject, audio, form
-from flyball.engines.wire.calls import arguments_of, fitting_id
+from flyball.engines.wire.calls import arguments_of, fitting_id, fitting_name
 from flyball.engines.wire.media import media_of, refuse, text_of
 from flyball.inference.offer import Offer, mode_of, offer_of
 from flyball.inference.request import OutputObject, Request
@@ -188,7 +188,7 @@ def _call(call: ToolCall, dialect: Dialect) -> JSONObject:
     told: JSONObject = {
         "id": fitting_id(call.id),
         "type": "function",
-        "function": {"name": call.name, "arguments": args or "{}"},
+        "function": {"name": fitting_name(call.name), "arguments": args or "{}"},
     }
     if call.provider_data and MORE in call.provider_data:
         told[MORE] = call.provider_data[MORE]

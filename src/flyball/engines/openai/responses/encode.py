@@ -21,7 +21,7 @@ from flyball.core.messages import (
 )
 from flyball.engines.openai.effort import effort_of
 from flyball.engines.openai.parts import Functions, JSONObject, form
-from flyball.engines.wire.calls import fitting_id
+from flyball.engines.wire.calls import fitting_id, fitting_name
 from flyball.engines.wire.media import media_of, refuse, text_of
 from flyball.inference.offer import Offer, mode_of, offer_of
 from flyball.inference.request import Request
@@ -114,8 +114,11 @@ def _said(message: Message, own: str) -> Iterator[JSONObject]:
         elif type(part) is ToolCall:
             args = part.args_json or "{}"
             yield {
-                "type": "function_call", "call_id": fitting_id(part.id), "name": part.name, "arguments": args
-            }  # fmt: skip
+                "type": "function_call",
+                "call_id": fitting_id(part.id),
+                "name": fitting_name(part.name),
+                "arguments": args,
+            }
         elif type(part) is Thinking:
             # Thoughts that another vendor's model had say nothing to this one.
             if part.provider_data and own in part.provider_data:
