@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
 import aiohttp
 from msgspec import Struct
@@ -19,7 +18,7 @@ from flyball.engines.wire.pools import Keeper, keeper
 from flyball.engines.wire.transport import Call
 
 if TYPE_CHECKING:
-    from aiohttp.connector import Connection
+    from aiohttp.client_proto import ResponseHandler
     from aiohttp.tracing import Trace
 
 _BUFFER = 256 * 1024
@@ -128,10 +127,8 @@ class AioTransport:
 
     def _session(self) -> aiohttp.ClientSession:
         timeouts = self._timeouts
-        connector = _Connector(limit=self._connections, keepalive_timeout=30)
-        connector.used = WeakSet()
         return aiohttp.ClientSession(
-            connector=connector,
+            connector=_Connector(limit=self._connections, keepalive_timeout=30),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect, sock_read=timeouts.idle),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": _USER_AGENT},
@@ -145,27 +142,21 @@ class _Pool(Struct, frozen=True):
     under_way: set[_Exchange]
 
 
-_reused: ContextVar[bool] = ContextVar("reused", default=False)
-"""Whether the connection of the call that the task has made last was kept from an earlier one."""
+_new: ContextVar[bool] = ContextVar("new", default=False)
+"""Whether the connection of the call that a task makes was made for it, and not kept from an earlier one."""
 
 
 class _Connector(aiohttp.TCPConnector):
     """Connections that tell whether they are new. aiohttp's own way to tell costs a tenth of a call."""
 
-    used: WeakSet[object]
-
-    async def connect(
+    async def _create_connection(
         self,
         req: aiohttp.ClientRequest,
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's
-    ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        protocol = connection.protocol
-        _reused.set(protocol in self.used)
-        if protocol is not None:
-            self.used.add(protocol)
-        return connection
+    ) -> ResponseHandler:
+        _new.set(True)
+        return await super()._create_connection(req, traces, timeout)
 
 
 class _Exchange:
@@ -182,7 +173,7 @@ class _Exchange:
             try:
                 self._response = await self._sent()
             except _STALE as error:
-                if isinstance(error, _NEVER_MADE) or not _reused.get():
+                if isinstance(error, _NEVER_MADE) or _new.get():
                     # On a new connection the server may have begun to work, and to count: whether it is asked
                     # again is not for us to say.
                     raise
@@ -198,7 +189,7 @@ class _Exchange:
 
     async def _sent(self) -> aiohttp.ClientResponse:
         transport, call = self._transport, self._call
-        _reused.set(False)
+        _new.set(False)
         pool = self._pool = await transport.pool()
         pool.under_way.add(self)
         return await pool.session.request(

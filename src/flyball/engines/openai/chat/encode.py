@@ -80,6 +80,9 @@ def chat_messages(messages: Iterable[Message], dialect: Dialect) -> list[JSONObj
     told: list[JSONObject] = []
     shown: list[Image] = []
     for message in messages:
+        if not shown and len(message.parts) == 1 and (short := _short(message.parts[0], dialect)) is not None:
+            told.append(short)
+            continue
         if shown and message.role is not Role.TOOL:
             if message.role is Role.USER:
                 told.append(_user((Text(_FROM_ABOVE), *shown, *message.parts), message.name))
@@ -104,6 +107,16 @@ def chat_messages(messages: Iterable[Message], dialect: Dialect) -> list[JSONObj
     if shown:
         told.append(_user((Text(_FROM_ABOVE), *shown), None))
     return told
+
+
+def _short(part: Part, dialect: Dialect) -> JSONObject | None:
+    """A message that is one call or one result, as most of a long history are; None for any other."""
+    kind = type(part)
+    if kind is ToolCall:
+        return {"role": "assistant", "tool_calls": [_call(cast("ToolCall", part), dialect)]}
+    if kind is ToolResult and not cast("ToolResult", part).images:
+        return _result(cast("ToolResult", part))
+    return None
 
 
 def _user(parts: Sequence[Part], name: str | None) -> JSONObject:
