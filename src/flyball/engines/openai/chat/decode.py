@@ -346,23 +346,30 @@ def usage_of(body: _Body) -> Usage | None:
         return None
     usage = group(body.usage)
     read, written = group(usage, "prompt_tokens_details"), group(usage, "completion_tokens_details")
+    cost = usage.get("cost")
+    return Usage(
+        input_tokens=count(usage, "prompt_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        reasoning_tokens=count(written, "reasoning_tokens") if written else 0,
+        cache_read_tokens=count(read, "cached_tokens") if read else 0,
+        cache_write_tokens=count(read, "cache_write_tokens") if read else 0,
+        tokens_per_second=round(rate(group(body.timings), "predicted_per_second"), 2)
+        if body.timings
+        else 0.0,
+        details=_counted(read, written) if read or written else None,
+        extra=None if cost is None else {"cost": cost},
+    )
+
+
+def _counted(read: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, int] | None:
+    """What else is counted, and is not nothing."""
     details = {
         "input_audio_tokens": count(read, "audio_tokens"),
         "output_audio_tokens": count(written, "audio_tokens"),
         "accepted_prediction_tokens": count(written, "accepted_prediction_tokens"),
         "rejected_prediction_tokens": count(written, "rejected_prediction_tokens"),
     }
-    cost = usage.get("cost")
-    return Usage(
-        input_tokens=count(usage, "prompt_tokens"),
-        output_tokens=count(usage, "completion_tokens"),
-        reasoning_tokens=count(written, "reasoning_tokens"),
-        cache_read_tokens=count(read, "cached_tokens"),
-        cache_write_tokens=count(read, "cache_write_tokens"),
-        tokens_per_second=round(rate(group(body.timings), "predicted_per_second"), 2),
-        details={name: counted for name, counted in details.items() if counted} or None,
-        extra=None if cost is None else {"cost": cost},
-    )
+    return {name: counted for name, counted in details.items() if counted} or None
 
 
 def _call(call: _Call, call_id: str) -> ToolCall:
