@@ -67,7 +67,7 @@ def spec_of(
         elif mode is None:
             mode = OutputMode.GRAMMAR if grammar is not None else default_mode
         return union_spec(plan, mode, validated=validated, grammar=grammar, repair=repair)
-    return output_spec(
+    spec = output_spec(
         only.kind,
         mode,
         default_mode=default_mode,
@@ -80,6 +80,8 @@ def spec_of(
         strict=only.strict if plan.strict is None else plan.strict,
         repair=repair,
     )
+    final = isinstance(only.kind, SchemaOutput) and not only.kind.retry
+    return replace(spec, retry=False) if final else spec
 
 
 def reader_for(output: Any, spec: OutputSpec) -> Reader:

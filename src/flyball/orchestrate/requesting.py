@@ -100,6 +100,15 @@ def _limits(request: SystemRequest, config: AgentConfig) -> dict[str, Any]:
     return {"limits": replace(config.limits, timeout=float(wanted))}
 
 
+def time_for(request: SystemRequest, config: AgentConfig) -> float | None:
+    """The seconds that a request has as a whole, if there is a limit; None also where it will be refused."""
+    try:
+        request.hints.check()
+    except (AttributeError, InvalidRequest):
+        return None
+    return _limits(request, config).get("limits", config.limits).timeout
+
+
 def _tools(request: SystemRequest, config: AgentConfig) -> dict[str, Any]:
     if not request.tools:
         return {}
@@ -170,7 +179,8 @@ def recorded_output(spec: OutputSpec, given: Any = str) -> Any:
 
 
 def _schema_of(schema: dict[str, Any], outer_key: str | None, spec: OutputSpec) -> SchemaOutput:
-    return SchemaOutput(schema if outer_key is None else _unwrapped(schema, outer_key), spec.repair)
+    schema = schema if outer_key is None else _unwrapped(schema, outer_key)
+    return SchemaOutput(schema, spec.repair, spec.retry)
 
 
 def recorded_policy(spec: LoopSpec, config: AgentConfig) -> dict[str, Any]:

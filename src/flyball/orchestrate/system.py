@@ -56,6 +56,7 @@ from flyball.orchestrate.requesting import (
     recorded_output,
     recorded_policy,
     run_for,
+    time_for,
 )
 from flyball.orchestrate.responding import Asked, refusal_of, response_to
 from flyball.orchestrate.result import AnyResult
@@ -170,7 +171,8 @@ class System:
                 yield piece
 
         assert self._retry is not None, "there is a policy"
-        return tried_again(first, again, self._retry, self._options.get("clock", SYSTEM_CLOCK))
+        timeout = time_for(request, self.agent.clone().config)
+        return tried_again(first, again, self._retry, self._options.get("clock", SYSTEM_CLOCK), timeout)
 
     async def _pieces(self, request: SystemRequest, loop_id: str) -> Pieces:
         loop_id = loop_id or new_id()

@@ -11,15 +11,16 @@ from flyball import Agent, MemoryJournal, RetryPolicy, System, SystemResponse
 from flyball.core.errors import ContextExceeded, EngineError, UserError
 from flyball.core.events import Reopened
 from flyball.inference.request import ModelInfo, Request
-from flyball.inference.scripted import FunctionEngine
+from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.inference.stream import Restart, TextDelta
-from flyball.orchestrate.contracts import Mode, OutputContract
+from flyball.orchestrate.contracts import ExecutionHints, Mode, OutputContract
 from flyball.orchestrate.lifecycle import execution_state
 from flyball.orchestrate.plan import PlanStep
 from flyball.testing import FakeClock
 from tests.orchestrate.models import Script
 from tests.orchestrate.serving.test_attacked import Breaking
 from tests.orchestrate.serving.test_modes import HELD, PLAN, SCHEMA, X, asking, code, plan_of
+from tests.patience import PATIENCE
 
 REQUESTS = [
     (asking(Mode.CHAT), "said"),
@@ -132,6 +133,59 @@ async def test_a_strict_contract_gives_nothing_partial_after_any_try() -> None:
         "",
         None,
     )
+
+
+@pytest.mark.parametrize("contract", [{"repair_allowed": False}, {"strict_validation": True}])
+async def test_a_try_from_the_journal_keeps_the_contract(contract: dict[str, Any]) -> None:
+    held = OutputContract(SCHEMA, **contract)
+    for retry in (RetryPolicy(1), None):
+        engine = ScriptedEngine(EngineError("no"), '{"a":"z"}', X)
+        system = System(Agent(engine), journal=MemoryJournal(), retry=retry)
+        response = await system.handle(asking(Mode.STRUCTURED, output=held), loop_id="r")
+        if retry is None:
+            response = await system.resume("r", retry=True)
+        assert code(response) == "CONSTRAINT_ENUM_UNRECOGNIZED"
+        assert len(engine.calls) == 2, "and nobody is asked again"
+
+
+async def tried_in(seconds: float, policy: RetryPolicy, error: Exception, **options: Any) -> SystemResponse:
+    """The response of a request that has its answer at the second try, if it comes in so many seconds."""
+    clock = FakeClock()
+    system = System(shaky("said", 1, error), journal=MemoryJournal(), clock=clock, retry=policy)
+    serving = asyncio.ensure_future(system.handle(asking(Mode.CHAT, **options)))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    if not serving.done():
+        await clock.advance(seconds)
+    return await asyncio.wait_for(serving, PATIENCE)
+
+
+async def test_it_is_waited_for_as_long_as_the_error_asks() -> None:
+    busy = EngineError("busy", retry_after=30.0)
+    assert (await tried_in(30.0, RetryPolicy(1), busy)).ok
+    assert code(await tried_in(0.0, RetryPolicy(1, max_retry_after=20.0), busy)) == "INFERENCE_ENGINE_ERROR"
+
+
+async def test_a_requests_time_is_for_all_tries() -> None:
+    error, policy = EngineError("no"), RetryPolicy(1, backoff=4.0)
+    assert (await tried_in(4.0, policy, error, hints=ExecutionHints(timeout=5.0))).ok
+    late = await tried_in(0.0, policy, error, hints=ExecutionHints(timeout=3.0))
+    assert code(late) == "INFERENCE_ENGINE_ERROR", "a try that would come too late is not waited for"
+    wrong: Any = "soon"
+    refused = await tried_in(0.0, policy, error, hints=ExecutionHints(timeout=wrong))
+    assert code(refused) == "CONFIG_INVALID_REQUEST"
+
+
+async def test_a_policy_that_cannot_judge_is_told_in_the_response() -> None:
+    def broken(error: Exception) -> bool:
+        raise ValueError("oh")
+
+    system = System(shaky("said", 1), journal=MemoryJournal(), retry=RetryPolicy(1, retry_if=broken))
+    response = await system.handle(asking(Mode.CHAT))
+    assert response.error is not None
+    assert (response.error.code, response.error.retryable) == ("VALIDATION_RULE_FAILED", False)
+    assert response.error.message == "retry_if failed: ValueError: oh"
+    assert response.error.caused_by == "EngineError: no"
 
 
 def test_what_it_takes() -> None:

@@ -10,12 +10,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from random import random
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from flyball.core.clock import Clock
 from flyball.core.errors import UserError
 from flyball.inference.retry_policy import RetryPolicy
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.system_clock import sleep
 from flyball.orchestrate.contracts import SystemResponse
+from flyball.orchestrate.failing import as_rule
 
 Pieces: TypeAlias = AsyncGenerator[StreamEvent | SystemResponse]
 """The pieces of answers, and last the response."""
@@ -37,14 +40,19 @@ def sensible_retry(retry: Any, options: Mapping[str, Any]) -> RetryPolicy | None
 
 
 async def tried_again(
-    first: Pieces, again: Callable[[str], Pieces], policy: RetryPolicy, clock: Clock
+    first: Pieces,
+    again: Callable[[str], Pieces],
+    policy: RetryPolicy,
+    clock: Clock,
+    seconds: float | None = None,
 ) -> Pieces:
     """The pieces of a request, and of each further try; last the response of the last one.
 
     `again` opens the loop of an id again. What had come of an answer that broke off is taken back by a
-    `Restart`. Closing it early closes what is being read, and ends a wait.
+    `Restart`. Closing it early closes what is being read, and ends a wait. `seconds` are what the request has
+    for all tries: none is begun after them.
     """
-    pieces, retries = first, 0
+    pieces, retries, begun = first, 0, clock.now()
     while True:
         response, whole = SystemResponse(), True
         try:
@@ -56,15 +64,34 @@ async def tried_again(
                     yield piece
         finally:
             await pieces.aclose()
-        error = response.error
-        if error is None or not response.loop_id or not policy.worth_another_try(error.exception(), retries):
+        left = None if seconds is None else begun + seconds - clock.now()
+        try:
+            wait = _wait(response, policy, retries, left)
+        except Exception as error:
+            yield _not_judged(response, error)
+            return
+        if wait is None:
             yield response
             return
         if not whole:
             yield Restart()
         retries += 1
-        await sleep(policy.wait(retries, random()), clock)
+        await sleep(wait, clock)
         pieces = again(response.loop_id)
+
+
+def _wait(response: SystemResponse, policy: RetryPolicy, retries: int, left: float | None) -> float | None:
+    """After how many seconds a request is tried again; None: it is not."""
+    if response.error is None or not response.loop_id:
+        return None
+    return policy.wait_after(response.error.exception(), retries, left, random())
+
+
+def _not_judged(response: SystemResponse, error: Exception) -> SystemResponse:
+    """The response where the policy's own function failed; what the request had failed with is behind it."""
+    failure, before = as_rule(error, "retry_if failed"), response.error
+    failure.caused_by = failure.caused_by if before is None else f"{before.kind}: {before.message}"
+    return replace(response, error=failure.record())
 
 
 async def alone(serving: Awaitable[SystemResponse]) -> Pieces:
