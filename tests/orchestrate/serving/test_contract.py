@@ -143,3 +143,14 @@ async def test_steps_may_be_of_any_type_also_where_flows_have_such_a_kind() -> N
         ExecutionPlan((PlanStep("a", "planner", "x"), PlanStep("b", "contract")))
     )
     assert execution_state(await result.flow.events()).total_steps == 2
+
+
+async def test_what_is_held_to_the_contract_is_the_output_whatever_steps_are_called() -> None:
+    steps = plan_of(PlanStep("output", "says", "not held"), PlanStep("plan", "infer", "Which?"))
+    door = System(Agent(Held(X)), planner=steps, handlers={"says": lambda step: step.input})
+    response = await door.handle(asking(Mode.PLAN, output=HELD))
+    assert response.structured_output == {
+        "output": {"a": "x"},
+        "output (2)": "not held",
+        "plan": {"a": "x"},
+    }

@@ -80,7 +80,9 @@ async def _voted(response: SystemResponse, asked: Asked, flow: FlowResult[Any]) 
 def _planned(response: SystemResponse, flow: FlowResult[Any], runs: list[SystemResponse]) -> SystemResponse:
     plan = flow.state.flow
     done = [step for step in flow.steps if step.error is None and not makes_plan(plan, step.path)]
-    names = names_in(plan)
+    # What is held to the contract is told as `output`, whatever the plan's steps are called.
+    contract = "1" if len(plan.steps) > 1 and holds_output(plan, "1") else ""
+    names = names_in(plan, contract, "0.0" if makes_plan(plan, "0.0") else "")
     outputs: dict[str, JSON] = {names[step.path]: _plain(step.output) for step in done}
     given = flow.output if flow.state.error is None else done[-1].output if done else ""
     content = StepInput.of(given).text
