@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flyball import Agent, MemoryJournal, System, SystemRequest, SystemResponse, tool, user
+from flyball import Agent, MemoryJournal, RetryPolicy, System, SystemRequest, SystemResponse, tool, user
 from flyball.core.errors import EngineError
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import ModelInfo
@@ -111,3 +111,41 @@ async def test_without_a_planner_a_request_is_one_loop(mode: Mode) -> None:
     request = asking(mode, output=HELD if mode is Mode.STRUCTURED else None)
     await System(Agent(Script(X)), journal=journal).handle(request)
     assert len(await journal.loops()) == 1
+
+
+class Giving:
+    """A planner that gives anything."""
+
+    def __init__(self, plan: Any) -> None:
+        self.plan = plan
+
+    async def create_plan(self, context: Any, request: Any) -> Any:
+        return self.plan
+
+
+WRONG: Any = 3
+
+
+@pytest.mark.parametrize("mode", [Mode.CHAT, Mode.PLAN])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        ExecutionPlan((PlanStep(WRONG, "infer"),)),
+        ExecutionPlan((PlanStep("a", "infer", object()),)),
+        ExecutionPlan((PlanStep("a", "infer", retries=RetryPolicy(1, retry_if=bool)),)),
+        ExecutionPlan(WRONG),
+    ],
+    ids=["name", "input", "retries", "steps"],
+)
+async def test_a_plan_that_is_none_is_the_planners_fault_in_every_mode(plan: Any, mode: Mode) -> None:
+    engine = Script("Tea.")
+    response = await System(Agent(engine), planner=Giving(plan)).handle(asking(mode))
+    assert response.error is not None
+    assert response.error.code == "ORCHESTRATION_PLAN_REJECTED"
+    assert engine.calls == 0
+
+
+async def test_nobody_is_told_of_a_plan_without_steps() -> None:
+    engine = Script("Tea.")
+    assert (await System(Agent(engine), planner=Giving(ExecutionPlan(()))).handle(asking(Mode.CHAT))).ok
+    assert [message.text for message in engine.last.messages] == ["Which?"]

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from flyball.core.encodable import NotEncodable
 from flyball.core.errors import PlanRejected, StepMismatch
 from flyball.core.flow import PLANNER, FlowNode
 from flyball.orchestrate.awaiting import answer_of
@@ -27,6 +28,7 @@ from flyball.orchestrate.patterns.phases import PatternFlow
 from flyball.orchestrate.plan.executor import PlanExecutor
 from flyball.orchestrate.plan.forms import plan_from_json, plan_to_json
 from flyball.orchestrate.plan.planner import Planner
+from flyball.orchestrate.plan.shape import check_form
 from flyball.orchestrate.plan.steps import ExecutionPlan, PlanTrace
 from flyball.orchestrate.plan.telling import plan_text
 from flyball.orchestrate.schema_output import SchemaOutput
@@ -45,7 +47,7 @@ class PlanningStep(Step[Any, Any]):
 
     async def perform(self, doing: Doing, value: Any) -> Done:
         """See `Part.perform`."""
-        plan = await _made(self.planner, doing, self.request)
+        plan = _checked(await _asked_for(self.planner, doing, self.request), doing)
         return Done(to_builtins(_asked(self.executor.written(plan), self.request)))
 
 
@@ -61,9 +63,10 @@ class AdvisingStep(Step[Any, Any]):
     async def perform(self, doing: Doing, value: Any) -> Done:
         """See `Part.perform`."""
         try:
-            return Done(plan_to_json(await _made(self.planner, doing, self.request)))
+            plan = await _asked_for(self.planner, doing, self.request)
         except PlanRejected:
             return Done(None)  # the mode does without one
+        return Done(_in_json(_checked(plan, doing)) if plan.steps else None)
 
 
 def advised(flow: PatternFlow, request: SystemRequest, planner: Planner) -> PatternFlow:
@@ -77,11 +80,28 @@ def told_plan(plan: Any) -> str:
     return plan_text(plan_from_json(plan))
 
 
-async def _made(planner: Planner, doing: Doing, request: SystemRequest) -> ExecutionPlan:
+async def _asked_for(planner: Planner, doing: Doing, request: SystemRequest) -> ExecutionPlan:
     plan: Any = await answer_of(planner.create_plan, doing.context, request)
     if not isinstance(plan, ExecutionPlan):
         raise StepMismatch(f"a planner gives an ExecutionPlan, not {plan!r:.200}")
+    return plan
+
+
+def _checked(plan: ExecutionPlan, doing: Doing) -> ExecutionPlan:
+    """The plan of a planner, which is anybody's, with when it was made.
+
+    Raises:
+        PlanRejected: it is malformed.
+    """
+    check_form(plan)
     return _traced(plan, doing.context.facts.at)
+
+
+def _in_json(plan: ExecutionPlan) -> Any:
+    try:
+        return plan_to_json(plan)
+    except NotEncodable as error:
+        raise PlanRejected(f"{error}: a plan must be recorded", limit="input") from error
 
 
 def planned_flow(
