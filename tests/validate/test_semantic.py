@@ -80,10 +80,12 @@ async def test_a_model_judges_under_a_schema() -> None:
     assert request.settings.thinking is False
 
 
-async def test_in_an_agent_the_judge_is_a_child_of_the_run() -> None:
+@pytest.mark.parametrize("checks", [False, True], ids=["itself", "check"])
+async def test_in_an_agent_the_judge_is_a_child_of_the_run(checks: bool) -> None:
     journal = MemoryJournal()
     model, judge = Script("a cat", "a dog"), ScriptedEngine(NO, YES)
-    agent = Agent(model, validators=[ModelSemanticValidator(judge)])
+    validator = ModelSemanticValidator(judge)
+    agent = Agent(model, validators=[SemanticCheck(validator) if checks else validator])
     result = await agent.run("Name a dog.", journal=journal, loop_id="one")
     assert result.output == "a dog"
     events = await journal.read("one")

@@ -81,6 +81,14 @@ class ModelSemanticValidator:
         """
         return await self._verdict(output, intent, None)
 
+    async def validate_in(self, ctx: RunContext[Any], output: Any, intent: str) -> Verdict:
+        """The judge's verdict on an output of a run, which what it asks is then part of.
+
+        Raises:
+            FlyballError: the model could not be asked, or gave no verdict.
+        """
+        return await self._verdict(output, intent, ctx)
+
     async def __call__(self, ctx: RunContext[Any], output: Any) -> Any:
         """The output, as an agent's validator gives it.
 

@@ -32,6 +32,15 @@ class SemanticValidator(Protocol):
         ...
 
 
+@runtime_checkable
+class RunValidator(Protocol):
+    """A semantic validator whose work is part of the run that it judges: what it asks a model, say."""
+
+    def validate_in(self, ctx: RunContext[Any], output: Any, intent: str) -> Awaitable[Verdict]:
+        """The verdict on a run's output."""
+        ...
+
+
 class SemanticCheck:
     """A semantic validator in `Agent(validators=[...])`.
 
@@ -63,7 +72,7 @@ class SemanticCheck:
             SemanticFailed: it is not what was meant; details `reason` and `intent`.
         """
         intent = ctx.prompt if self.intent is None else self.intent
-        verdict = await verdict_of(self.validator, output, intent)
+        verdict = await verdict_of(self.validator, output, intent, ctx)
         if not verdict.valid:
             raise semantic_failed(verdict, intent)
         return output
@@ -72,13 +81,18 @@ class SemanticCheck:
         return f"<SemanticCheck {self.validator!r}>"
 
 
-async def verdict_of(validator: SemanticValidator, output: Any, intent: str) -> Verdict:
-    """What a validator says of an output.
+async def verdict_of(
+    validator: SemanticValidator, output: Any, intent: str, ctx: RunContext[Any] | None = None
+) -> Verdict:
+    """What a validator says of an output; of a run's (`ctx`), if it can, as part of that run.
 
     Raises:
         UserError: it gave no verdict.
     """
-    verdict = validator.validate(output, intent)
+    if ctx is not None and isinstance(validator, RunValidator):
+        verdict = validator.validate_in(ctx, output, intent)
+    else:
+        verdict = validator.validate(output, intent)
     if isawaitable(verdict):
         verdict = await verdict
     if not isinstance(verdict, Verdict):  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's
