@@ -14,6 +14,7 @@ from flyball import (
     Knowledge,
     MemoryJournal,
     ModelRetry,
+    ModelSemanticValidator,
     Rule,
     RuleValidator,
     RunContext,
@@ -24,11 +25,12 @@ from flyball import (
     tool,
     user,
 )
+from flyball.context.confidence import mean_score
 from flyball.core.errors import EngineError
 from flyball.core.events import Admitted, TurnPrepared
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import ModelInfo
-from flyball.inference.scripted import FunctionEngine
+from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.orchestrate.contracts import Mode, OutputContract
 from flyball.testing.split import SplitDriver
 from tests.orchestrate.models import Script
@@ -154,3 +156,18 @@ async def test_a_vote_and_a_plan_have_their_own_or_none() -> None:
     assert sure(voted) == (1.0, "voting")
     plan = {"steps": [{"name": "say", "type": "infer", "input": "Say."}]}
     assert sure(await system.handle(asking(mode=Mode.PLAN, plan=plan))) == (None, "")
+
+
+async def test_scores_that_are_no_numbers_say_nothing_for_what_was_found() -> None:
+    nan = float("nan")
+    assert mean_score([Chunk("a", "a.md", nan)]) == 0.0
+    builder = ContextBuilder(LIBRARY, relevance=lambda query, chunks: nan)
+    response = await System(Agent(Script("At nine."), features=[Knowledge(builder)])).handle(asking())
+    assert sure(response) == (0.0, "retrieval")
+
+
+async def test_a_judge_without_a_verdict_is_not_the_answers_fault() -> None:
+    judge = ModelSemanticValidator(ScriptedEngine("hm", "hm"))
+    response = await System(Agent(ScriptedEngine("nine"), validators=[judge])).handle(asking())
+    assert response.error is not None
+    assert (response.error.code, sure(response)) == ("INFERENCE_MALFORMED_RESPONSE", (None, ""))

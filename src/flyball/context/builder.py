@@ -71,7 +71,7 @@ class ContextBuilder:
             return []
         text = context_text(chunks, attribution=self.policy.attribution)
         sources = [{"source": chunk.source, "score": chunk.score} for chunk in chunks]
-        relevance = max(0.0, min(1.0, self._relevance(query, chunks)))
+        relevance = min(1.0, max(0.0, self._relevance(query, chunks)))  # so that no number is nothing
         return [Message(Role.SYSTEM, (Text(text),), extra={SOURCES: sources, RELEVANCE: relevance})]
 
     async def chunks(self, query: str) -> list[Chunk]:

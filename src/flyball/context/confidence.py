@@ -16,7 +16,8 @@ def mean_score(chunks: Sequence[Chunk]) -> float:
     """
     if not chunks:
         return 0.0
-    return max(0.0, min(1.0, sum([chunk.score for chunk in chunks]) / len(chunks)))
+    # In this order: scores that are no numbers (NaN) say nothing for what was found.
+    return min(1.0, max(0.0, sum([chunk.score for chunk in chunks]) / len(chunks)))
 
 
 def covered(query: str, chunks: Sequence[Chunk]) -> float:

@@ -109,7 +109,8 @@ def _failed(
     look = Look()
     if (refused := _refused(events)) is not None:
         look = _looked_at(asked, output, events)
-        error = _told_by_category(asked, error, look, refused, _last_said(events))
+        if not _could_not_look(events):
+            error = _told_by_category(asked, error, look, refused, _last_said(events))
     report = response.validation_result
     if report is not None:
         violations = tuple([str(fault) for fault in look.faults]) or (refused or ())
@@ -142,6 +143,12 @@ def _refused(events: Sequence[Event]) -> tuple[str, ...] | None:
         if isinstance(event, ModelAnswered | ModelFailed) and event.purpose == "turn":
             break
     return None
+
+
+def _could_not_look(events: Sequence[Event]) -> bool:
+    """Whether it was not the last answer that failed but who was to look at it: a judge without a verdict."""
+    last = next((event for event in reversed(events) if isinstance(event, TurnSettled)), None)
+    return last is not None and last.error is not None and not last.feedback
 
 
 def _looked_at(asked: Asked, output: OutputSpec, events: Sequence[Event]) -> Look:
