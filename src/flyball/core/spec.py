@@ -67,8 +67,8 @@ class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tru
     `checked` says that an answer must be settled (parsed, held against its grammar, or validated by code)
     before it counts; plain text without any of them is not. `validated` says that code of the user's has a
     say in that. `outer_key` is set where the type is no object and was wrapped. `repair` allows all repairs;
-    `repairer` is set where a model may be asked for one. Without `retry` an answer that breaks its schema is
-    the end.
+    `repairer` is set where a model may be asked for one. Without `retry` an answer that breaks its schema
+    or its grammar is the end.
     """
 
     mode: OutputMode = OutputMode.TEXT

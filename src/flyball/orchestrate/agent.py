@@ -108,6 +108,7 @@ class Agent(Generic[DepsT, OutputT]):
         role: what the agent is there for, such as `architect`; it stands in journals, and decides the stage.
         editor: the agent that goes on from an architect's answer, in a loop of its own.
         features: what else has a say in a run: guardrails, interceptors, conditions, middleware and the like.
+        asks_again: whether the model is asked again for an answer that breaks its grammar.
     """
 
     @overload
@@ -133,6 +134,7 @@ class Agent(Generic[DepsT, OutputT]):
         role: str = "",
         editor: Agent[Any, Any] | None = None,
         features: Iterable[Feature] = (),
+        asks_again: bool = True,
     ) -> None: ...
     @overload
     def __init__(
@@ -158,6 +160,7 @@ class Agent(Generic[DepsT, OutputT]):
         role: str = "",
         editor: Agent[Any, Any] | None = None,
         features: Iterable[Feature] = (),
+        asks_again: bool = True,
     ) -> None: ...
     @overload
     def __init__(
@@ -183,6 +186,7 @@ class Agent(Generic[DepsT, OutputT]):
         role: str = "",
         editor: Agent[Any, Any] | None = None,
         features: Iterable[Feature] = (),
+        asks_again: bool = True,
     ) -> None: ...
     def __init__(
         self,
@@ -207,6 +211,7 @@ class Agent(Generic[DepsT, OutputT]):
         role: str = "",
         editor: Agent[Any, Any] | None = None,
         features: Iterable[Feature] = (),
+        asks_again: bool = True,
         **unknown: Any,
     ) -> None:
         self.config = AgentConfig.of(
@@ -229,6 +234,7 @@ class Agent(Generic[DepsT, OutputT]):
             role=role,
             editor=editor,
             features=features,
+            asks_again=asks_again,
             **unknown,
         )
         self._bindings: Bindings | None = None

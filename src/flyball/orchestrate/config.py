@@ -61,6 +61,7 @@ class AgentConfig(Struct, frozen=True):
     role: str = ""
     editor: Any = None
     features: tuple[Feature, ...] = ()
+    asks_again: bool = True
 
     @classmethod
     def of(cls, **given: Any) -> AgentConfig:
@@ -87,6 +88,8 @@ class AgentConfig(Struct, frozen=True):
         config = replace(self, **shaped)
         if type(config.retries) is not int or config.retries < 0:
             raise UserError(f"retries is a number from 0, not {config.retries!r}")
+        if type(config.asks_again) is not bool:
+            raise UserError(f"asks_again is True or False, not {config.asks_again!r}")
         if config.approval is not None and not callable(config.approval):
             raise UserError(f"approval= takes a function, not {config.approval!r}")
         if type(config.role) is not str:
@@ -156,6 +159,8 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
             validated=bool(config.validators),
             grammar=config.grammar,
         )
+        if config.grammar is not None and not config.asks_again:
+            output = replace(output, retry=False)
         if reflects and not output.checked:
             output = replace(output, checked=True)
         reader = reader_for(config.output, output)
@@ -254,7 +259,7 @@ def _same_output(one: AgentConfig, other: AgentConfig) -> bool:
     return (
         one.output is other.output
         and one.output_mode is other.output_mode
-        and one.grammar == other.grammar
+        and (one.grammar, one.asks_again) == (other.grammar, other.asks_again)
         and one.features == other.features
         and brought_by(one.tools) == brought_by(other.tools)
         and bool(one.validators) == bool(other.validators)

@@ -130,9 +130,10 @@ def _output(contract: OutputContract, config: AgentConfig, engine: Engine) -> di
         changes["grammar"] = contract.grammar
     if contract.strict_validation:
         changes["validators"] = tuple([_final(validator) for validator in config.validators])
+    retry = contract.repair_allowed and not contract.strict_validation
+    changes["asks_again"] = retry
     if contract.schema is None:
         return changes
-    retry = contract.repair_allowed and not contract.strict_validation
     changes["output"] = SchemaOutput(contract.schema, contract.repair_allowed, retry)
     if config.output_mode is None and not contract.grammar and profile_for(engine).native_schema:
         # The content is then what pagantic calls the raw text: the JSON itself, as the model wrote it.

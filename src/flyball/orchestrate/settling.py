@@ -69,7 +69,7 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
             unread = _unread(state, len(feedback)) if unread is None else unread
             feedback.append(told(retry))
         except ConstraintFailure as failure:
-            if _is_asked_again(failure):
+            if _is_asked_again(state, failure):
                 unread = _unread(state, len(feedback)) if unread is None else unread
                 refused = failure.record()
                 feedback.append(told(failure))
@@ -101,7 +101,7 @@ async def settle_validated(
                 unread = _unread(state, number) if unread is None else unread
                 raise
             except ConstraintFailure as failure:
-                if not _is_asked_again(failure):
+                if not _is_asked_again(state, failure):
                     return _cannot_settle(state, failure, now, _unread(state, number)), None
                 unread = _unread(state, number) if unread is None else unread
                 refused = failure.record()
@@ -263,9 +263,9 @@ def _require_followed(state: State, reader: Reader, index: int | None, raw: str)
         raise
 
 
-def _is_asked_again(failure: ConstraintFailure) -> bool:
+def _is_asked_again(state: State, failure: ConstraintFailure) -> bool:
     """Whether the model reads what is wrong, and tries again, before the run fails with it."""
-    return isinstance(failure, GrammarRejected) and failure.retryable
+    return isinstance(failure, GrammarRejected) and failure.retryable and state.spec.output.retry
 
 
 def told(retry: ModelRetry | ValidationFailure | ConstraintFailure) -> str:

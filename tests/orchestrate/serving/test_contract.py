@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from flyball import Agent, MemoryJournal, RunContext, System
+from flyball.core.errors import UserError
 from flyball.inference.request import ModelInfo, Request
-from flyball.inference.scripted import FunctionEngine
+from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from flyball.orchestrate.contracts import Mode, OutputContract, ValidationResult
 from flyball.orchestrate.lifecycle import PATHS, execution_state, transitions
 from flyball.orchestrate.plan import ExecutionPlan, PlanExecutor, PlanStep
@@ -154,3 +155,26 @@ async def test_what_is_held_to_the_contract_is_the_output_whatever_steps_are_cal
         "output (2)": "not held",
         "plan": {"a": "x"},
     }
+
+
+@pytest.mark.parametrize("contract", [{"repair_allowed": False}, {"strict_validation": True}])
+@pytest.mark.parametrize("mode", [Mode.CHAT, Mode.PLAN])
+async def test_an_answer_that_breaks_its_grammar_is_the_end_where_a_contract_says_so(
+    mode: Mode, contract: dict[str, Any]
+) -> None:
+    plan = {"plan": {"steps": [{"name": "a", "type": "infer"}]}} if mode is Mode.PLAN else {}
+    held = OutputContract(grammar='root ::= "yes"', **contract)
+    engine, journal = ScriptedEngine("no", "no", "yes"), MemoryJournal()
+    system = System(Agent(engine), journal=journal)
+    response = await system.handle(asking(mode, output=held, **plan), loop_id="r")
+    assert (code(response), len(engine.calls)) == ("CONSTRAINT_GRAMMAR_REJECTED", 1)
+    response = await system.resume("r", retry=True)
+    assert (code(response), len(engine.calls)) == ("CONSTRAINT_GRAMMAR_REJECTED", 2), (
+        "also by what is recorded"
+    )
+
+
+def test_an_agent_asks_again_or_does_not() -> None:
+    wrong: Any = "no"
+    with pytest.raises(UserError, match="asks_again is True or False"):
+        Agent(Script(), asks_again=wrong)

@@ -226,7 +226,8 @@ class FlowServing:
         last = {} if INFER in patterns.handlers else {INFER: agent_handler(held)}
         # Where a contract has no fault put right, none is, in no way.
         final = isinstance(config.output, SchemaOutput) and not config.output.retry
-        executor = PlanExecutor(handlers, policy=patterns.policy, retries=0 if final else 1, last=last)
+        again = 1 if config.asks_again and not final else 0
+        executor = PlanExecutor(handlers, policy=patterns.policy, retries=again, last=last)
         planner = patterns.planner
         if planner is None:
             told = {kind: _about(kind, handlers[kind]) for kind in executor.step_types if kind != TOOL}
