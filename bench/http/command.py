@@ -9,7 +9,6 @@ from argparse import ArgumentParser
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 from bench.peers.environments import Unavailable, python_of
@@ -82,7 +81,7 @@ def served() -> Generator[str]:
 def _measured(
     case: Case, who: Sequence[tuple[Framework, Path]], url: str, rounds: int
 ) -> dict[str, dict[str, float]]:
-    """The medians of each, which are measured in turns: what disturbs one disturbs all."""
+    """The lowest figures of each, measured in turns: what else the machine does only adds to them."""
     seen: dict[str, list[dict[str, float]]] = {framework.name: [] for framework, _ in who}
     for number in range(rounds):
         for framework, python in who:
@@ -92,7 +91,7 @@ def _measured(
             seen[framework.name].append(_once(framework, python, url, case))
     print(file=sys.stderr)
     return {
-        name: {key: median(figures[key] for figures in several) for key in several[0]}
+        name: {key: min(figures[key] for figures in several) for key in several[0]}
         for name, several in seen.items()
     }
 
