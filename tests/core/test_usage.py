@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
-from flyball.core.usage import RunUsage, Usage
+from flyball.core.usage import RunUsage, Usage, in_steps
 from tests.strategies import run_usages, usages
 
 SUMMED = (
@@ -139,3 +139,11 @@ def test_usage_comes_back_from_json(usage: RunUsage) -> None:
 def test_adding_leaves_what_a_foreign_form_said_besides() -> None:
     run = RunUsage(extra={"note": 1})
     assert run.add_request(Usage(input_tokens=1, extra={"other": 2})).extra == {"note": 1}
+
+
+def test_two_calls_for_one_answer() -> None:
+    first = Usage(10, 2, reasoning_tokens=1, cache_write_tokens=3, context_tokens=12, tokens_per_second=9.0)
+    second = Usage(20, 5, cache_read_tokens=10, context_tokens=25, context_window=100, tokens_per_second=30.0)
+    both = in_steps(first, second)
+    assert both == Usage(30, 7, 1, 10, 3, context_tokens=25, context_window=100, tokens_per_second=30.0)
+    assert (in_steps(None, second), in_steps(first, None), in_steps(None, None)) == (second, first, None)

@@ -132,6 +132,21 @@ class RunUsage(Usage, frozen=True, omit_defaults=True, repr_omit_defaults=True, 
         )
 
 
+def in_steps(first: Usage | None, second: Usage | None) -> Usage | None:
+    """What two calls for one answer used, where they said so.
+
+    Tokens are added up; how full the window is and how fast the model was are the second's, which answers.
+    """
+    if first is None or second is None:
+        return second or first
+    return replace(
+        first + second,
+        context_tokens=second.context_tokens,
+        context_window=second.context_window,
+        tokens_per_second=second.tokens_per_second,
+    )
+
+
 class CallUsage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """What one model call used, and all that its price hangs on.
 

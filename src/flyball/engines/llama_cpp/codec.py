@@ -7,11 +7,10 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from flyball.constraint.protocol import AnswerParser, Rendered, ToolProtocol
 from flyball.core.messages import FinishReason, ToolCall
-from flyball.core.usage import Usage
+from flyball.core.usage import Usage, in_steps
 from flyball.inference.request import Request
 from flyball.inference.stream import Finish, PartEnd, PartStart, StreamEvent, ThinkingDelta
 
@@ -131,7 +130,7 @@ class AnswerReader:
         yield from self._noted(self._parser.close(self._reason))
         calls = self._calls and self._reason is FinishReason.STOP
         yield Finish(
-            usage=together(self._before, self._usage),
+            usage=in_steps(self._before, self._usage),
             model=self._model,
             finish_reason=FinishReason.TOOL_CALL if calls else self._reason,
             extra=self._extra,
@@ -161,16 +160,4 @@ def usage_of(usage: dict[str, Any], timings: dict[str, Any], context: int) -> Us
         context_tokens=usage.get("total_tokens", 0),
         context_window=context,
         tokens_per_second=round(float(timings.get("predicted_per_second", 0.0)), 2) if measured else 0.0,
-    )
-
-
-def together(before: Usage | None, usage: Usage | None) -> Usage | None:
-    """What a question and the answer after it used; the speed and the fill of the window are the answer's."""
-    if before is None or usage is None:
-        return usage or before
-    return replace(
-        usage,
-        input_tokens=before.input_tokens + usage.input_tokens,
-        output_tokens=before.output_tokens + usage.output_tokens,
-        cache_read_tokens=before.cache_read_tokens + usage.cache_read_tokens,
     )

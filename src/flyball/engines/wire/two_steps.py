@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 
 from msgspec.structs import replace
 
-from flyball.core.usage import Usage
+from flyball.core.usage import Usage, in_steps
 from flyball.inference.cut import events_of
 from flyball.inference.offer import offer_of
 from flyball.inference.request import Request, Result
@@ -29,7 +29,7 @@ class TwoStepEngine(WrapperEngine):
         if first.tool_calls:
             return first
         second = await self.engine.infer(_with_schema(request))
-        message = replace(second.message, usage=_together(first.message.usage, second.message.usage))
+        message = replace(second.message, usage=in_steps(first.message.usage, second.message.usage))
         return replace(second, message=message)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -46,7 +46,7 @@ class TwoStepEngine(WrapperEngine):
         try:
             async for event in pieces:
                 if type(event) is Finish and usage is not None:
-                    yield replace(event, usage=_together(usage, event.usage))
+                    yield replace(event, usage=in_steps(usage, event.usage))
                 else:
                     yield event
         finally:
@@ -64,9 +64,3 @@ def _with_tools(request: Request) -> Request:
 
 def _with_schema(request: Request) -> Request:
     return replace(request, tools=(), tool_choice=None)
-
-
-def _together(first: Usage | None, second: Usage | None) -> Usage | None:
-    if first is None or second is None:
-        return first or second
-    return first + second
