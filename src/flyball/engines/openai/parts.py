@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flyball.core.messages import Audio
+from msgspec import Struct
+
+from flyball.core.messages import Audio, Document
 from flyball.core.tools import ToolDefinition
 from flyball.engines.openai.strict import strict_schema
-from flyball.engines.wire.media import media_of, refuse
+from flyball.engines.wire.media import media_of, refuse, text_of
 from flyball.inference.request import OutputObject
 
 JSONObject = dict[str, Any]
@@ -28,6 +30,29 @@ def audio(part: Audio) -> JSONObject:
         where = "by an address" if media.data is None else f"of type {media.mime_type!r}"
         raise refuse(part, "openai", f"{where}: give wav or mp3 as a data: address")
     return {"type": "input_audio", "input_audio": {"data": media.data, "format": kind}}
+
+
+class Paper(Struct, frozen=True):
+    """A document as both protocols take it: its `text`, or a file by `name` and `data`, or neither."""
+
+    text: str | None = None
+    name: str = ""
+    data: str | None = None
+
+
+def paper_of(part: Document) -> Paper:
+    """What is to be sent of a document.
+
+    Raises:
+        UserError: its data: address is none, or no text as it says.
+    """
+    media = media_of(part)
+    if (text := text_of(media)) is not None:
+        return Paper(f"{part.title}:\n{text}" if part.title else text)
+    if media.data is None:
+        return Paper()
+    name = part.title or "document." + (media.mime_type.rpartition("/")[2] or "pdf")
+    return Paper(None, name, f"data:{media.mime_type};base64,{media.data}")
 
 
 class Functions:

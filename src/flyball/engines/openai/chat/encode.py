@@ -26,9 +26,9 @@ from flyball.core.messages import (
 )
 from flyball.engines.openai.dialect import Dialect, Schemas
 from flyball.engines.openai.effort import effort_of
-from flyball.engines.openai.parts import Functions, JSONObject, audio, form
+from flyball.engines.openai.parts import Functions, JSONObject, audio, form, paper_of
 from flyball.engines.wire.calls import arguments_of, fitting_id, fitting_name
-from flyball.engines.wire.media import media_of, refuse, text_of
+from flyball.engines.wire.media import refuse
 from flyball.inference.offer import Offer, mode_of, offer_of
 from flyball.inference.request import OutputObject, Request
 
@@ -150,16 +150,14 @@ def _content(part: Part) -> JSONObject:
 
 
 def _document(part: Document) -> JSONObject:
-    media = media_of(part)
-    if (text := text_of(media)) is not None:
-        return {"type": "text", "text": f"{part.title}:\n{text}" if part.title else text}
-    if media.data is None:
+    paper = paper_of(part)
+    if paper.text is not None:
+        return {"type": "text", "text": paper.text}
+    if paper.data is None:
         raise refuse(
             part, "openai", "by an address in this protocol: give its data, or use the Responses API"
         )
-    name = part.title or "document." + (media.mime_type.rpartition("/")[2] or "pdf")
-    data = f"data:{media.mime_type};base64,{media.data}"
-    return {"type": "file", "file": {"filename": name, "file_data": data}}
+    return {"type": "file", "file": {"filename": paper.name, "file_data": paper.data}}
 
 
 def _assistant(message: Message, dialect: Dialect) -> JSONObject:

@@ -20,9 +20,9 @@ from flyball.core.messages import (
     ToolResult,
 )
 from flyball.engines.openai.effort import effort_of
-from flyball.engines.openai.parts import Functions, JSONObject, form
+from flyball.engines.openai.parts import Functions, JSONObject, form, paper_of
 from flyball.engines.wire.calls import fitting_id, fitting_name
-from flyball.engines.wire.media import media_of, refuse, text_of
+from flyball.engines.wire.media import refuse
 from flyball.inference.offer import Offer, mode_of, offer_of
 from flyball.inference.request import Request
 
@@ -151,14 +151,12 @@ def _input(part: Part) -> JSONObject:
 
 
 def _document(part: Document) -> JSONObject:
-    media = media_of(part)
-    if (text := text_of(media)) is not None:
-        return {"type": "input_text", "text": f"{part.title}:\n{text}" if part.title else text}
-    if media.data is None:
+    paper = paper_of(part)
+    if paper.text is not None:
+        return {"type": "input_text", "text": paper.text}
+    if paper.data is None:
         return {"type": "input_file", "file_url": part.url}
-    name = part.title or "document." + (media.mime_type.rpartition("/")[2] or "pdf")
-    data = f"data:{media.mime_type};base64,{media.data}"
-    return {"type": "input_file", "filename": name, "file_data": data}
+    return {"type": "input_file", "filename": paper.name, "file_data": paper.data}
 
 
 def _output(result: ToolResult) -> JSONObject:
