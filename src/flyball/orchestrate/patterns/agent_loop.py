@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from msgspec import Struct
-
 from flyball.core.context_provider import ContextProvider
 from flyball.core.correlation import Correlation
 from flyball.core.errors import NoEngine, SchemaRequired, UserError
@@ -21,7 +19,6 @@ from flyball.core.ids import new_id
 from flyball.core.limits import Limits
 from flyball.core.messages import Content, Message, Role, assistant, system
 from flyball.core.settings import PAGANTIC, STRUCTURED, ModelSettings
-from flyball.core.usage import RunUsage
 from flyball.inference.engine import Engine
 from flyball.inference.registry import resolve_engine
 from flyball.inference.request import NO_SETTINGS
@@ -33,13 +30,13 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.flow.doing import run_heard
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.patterns.answered import Answered
 from flyball.orchestrate.patterns.failing import by_category
 from flyball.orchestrate.patterns.hearing import heard_by
 from flyball.orchestrate.patterns.looking import Noting, looking_up
 from flyball.orchestrate.patterns.observing import watching
 from flyball.orchestrate.patterns.phases import answer_mode
 from flyball.orchestrate.patterns.turns import Turn, turns_of
-from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.schema_output import SchemaOutput
 
 
@@ -75,18 +72,8 @@ class LoopConfig:
     name: str = "agent"
 
 
-class LoopResult(Struct, frozen=True, eq=False):
-    """What came of a turn: the answer's text, what it was read as (the text, or JSON), and its run."""
-
-    content: str
-    output: Any
-    usage: RunUsage
-    run: RunResult[Any]
-
-    @property
-    def loop_id(self) -> str:
-        """The loop that the turn was."""
-        return self.run.loop_id
+class LoopResult(Answered, frozen=True, eq=False):
+    """What came of a turn: `output` is what the answer was read as, the text or JSON."""
 
 
 class AgentLoop:

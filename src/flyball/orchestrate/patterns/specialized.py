@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from msgspec import Struct
 from typing_extensions import Unpack
 
 from flyball.core.context_provider import ContextProvider
@@ -19,7 +18,6 @@ from flyball.core.errors import NoEngine, SchemaRequired
 from flyball.core.feature import Feature
 from flyball.core.messages import Content
 from flyball.core.settings import PAGANTIC, STRUCTURED, ModelSettings
-from flyball.core.usage import RunUsage
 from flyball.inference.engine import Engine
 from flyball.inference.registry import resolve_engine
 from flyball.inference.request import NO_SETTINGS
@@ -30,12 +28,12 @@ from flyball.orchestrate.flow.doing import run_heard
 from flyball.orchestrate.flow.options import FlowOptions
 from flyball.orchestrate.flow.result import FlowResult
 from flyball.orchestrate.flow.running import run_flow
+from flyball.orchestrate.patterns.answered import Answered
 from flyball.orchestrate.patterns.failing import by_category
 from flyball.orchestrate.patterns.hearing import heard_by
 from flyball.orchestrate.patterns.looking import looking_up
 from flyball.orchestrate.patterns.observing import watching
 from flyball.orchestrate.patterns.phases import Phases, answer_mode
-from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.schema_output import SchemaOutput
 
 
@@ -62,18 +60,8 @@ class SpecializedConfig:
     name: str = "specialized"
 
 
-class SpecializedResult(Struct, frozen=True, eq=False):
-    """An answer: its text as the model gave it, what it was read as, and the run that led to it."""
-
-    content: str
-    output: Any
-    usage: RunUsage
-    run: RunResult[Any]
-
-    @property
-    def loop_id(self) -> str:
-        """The loop that gave the answer."""
-        return self.run.loop_id
+class SpecializedResult(Answered, frozen=True, eq=False):
+    """An answer that follows the schema: `output` is what it was read as."""
 
 
 class SpecializedLoop:
