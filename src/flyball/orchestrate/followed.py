@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from flyball.core.effects import Infer
 from flyball.core.errors import JournalCorrupt, UserError
-from flyball.core.events import Event, ModelAnswered, ModelFailed, Stage
+from flyball.core.events import Event, FlowStarted, ModelAnswered, ModelFailed, Stage
 from flyball.core.messages import Message, Role
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import Finish, Restart, StreamEvent
@@ -26,6 +26,8 @@ from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.edited import editor_followed, has_edited
 from flyball.orchestrate.elsewhere import Delta, Following
 from flyball.orchestrate.machine import apply, fold, owed, take
+from flyball.orchestrate.machines import AnyState, is_flow, start
+from flyball.orchestrate.machines import take as take_any
 from flyball.orchestrate.output import Reader
 from flyball.orchestrate.pieces import Pieces
 from flyball.orchestrate.result import RunResult, deferred, failure
@@ -50,6 +52,10 @@ async def told(following: Following, loop_id: str, after: int = 0) -> AsyncGener
     early: list[Delta] = []
     while not (events := await following.journal.read(loop_id)):
         early += await following.news(0)
+    if is_flow(events):
+        async for one in _flow_told(following, events, after):
+            yield one
+        return
     number = following.length = max(1, min(after, len(events)))
     loop = Followed(following, events)
     loop.take_in(early)
@@ -63,6 +69,32 @@ async def told(following: Following, loop_id: str, after: int = 0) -> AsyncGener
                     yield Recorded(number, one)
             elif number >= after:
                 yield one
+
+
+async def _flow_told(following: Following, events: list[Event], after: int) -> AsyncGenerator[Recorded]:
+    """The events of a flow, as they come. The pieces of answers are told by the loops under it."""
+    first = events[0]
+    assert isinstance(first, FlowStarted), "a flow begins so"
+    state, number = start(first), 0
+    while True:
+        for event in events:
+            number += 1
+            if number > 1 and not take_any(state, event):
+                raise _misfit(state, event)
+            if number > after:
+                yield Recorded(number, event)
+        if state.at == "done":
+            return
+        await following.news(number)
+        events = await following.journal.read(state.loop_id, number)
+
+
+def _misfit(state: AnyState, event: Event) -> JournalCorrupt:
+    where = f" in turn {state.turn}" if isinstance(state, State) else ""
+    return JournalCorrupt(
+        f"loop {state.loop_id!r}: {type(event).__name__} does not fit: it stands at {state.at!r}{where}",
+        loop_id=state.loop_id,
+    )
 
 
 async def until_over(following: Following, loop_id: str) -> State:
@@ -151,11 +183,7 @@ class Followed:
             await self._hear()
         event = self._ahead.popleft()
         if not take(self.state, event):
-            raise JournalCorrupt(
-                f"loop {self.state.loop_id!r}: {type(event).__name__} does not fit: "
-                f"the loop stands at {self.state.at!r} in turn {self.state.turn}",
-                loop_id=self.state.loop_id,
-            )
+            raise _misfit(self.state, event)
         return event
 
     async def _hear(self) -> None:

@@ -10,6 +10,9 @@ from flyball.core.errors import AgentRunClosed
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.journal import Journal
 
+_MOST = 10_000
+"""How many deltas are kept for somebody who does not come for them."""
+
 
 class Hearing:
     """One loop, as somebody hears of it. It has all of a `Following` but a way to send signals."""
@@ -22,8 +25,9 @@ class Hearing:
         self._filled = asyncio.Event()
 
     def put(self, delta: Delta) -> None:
-        """A delta came by."""
-        self._deltas.append(delta)
+        """A delta came by. Who does not listen for long misses some; the recorded answer has them all."""
+        if len(self._deltas) < _MOST:
+            self._deltas.append(delta)
         self._filled.set()
 
     async def news(self, length: int) -> Sequence[Delta]:

@@ -27,6 +27,7 @@ from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult, send_results
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.edited import has_edited
@@ -35,15 +36,19 @@ from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.followed import Recorded, told
 from flyball.orchestrate.hearing import Hearing, raise_failure
 from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.matching import check_same
 from flyball.orchestrate.model_call import infer_in_pieces
 from flyball.orchestrate.options import RunOptions
-from flyball.orchestrate.recorded import send_signal, until_done
+from flyball.orchestrate.recorded import load, send_signal, until_done
 from flyball.orchestrate.requests import request_of
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runtime import check_kept, check_submitted, result_once_over
 from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
+
+_LOOK = 0.1
+"""Seconds after which is looked whether what is busy has come to wait for somebody."""
 
 
 class LocalRuntime:
@@ -114,6 +119,27 @@ class LocalRuntime:
         carried = self._carried.get(loop_id)
         clock = SYSTEM_CLOCK if carried is None else carried.clock
         return await send_results(self._journal, loop_id, results, clock, wanted)
+
+    async def carry_on(self, bindings: Bindings, loop_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        """See `Runtime.carry_on`. A driver of another process that still works on it is fenced off."""
+        async with self._alone(loop_id):
+            carried = self._carried.get(loop_id)
+            if carried is not None and not carried.task.done():
+                return
+            _, state = await load(self._journal, loop_id)
+            if state.at != "done":
+                self._carry(
+                    await _HeardDrive.take_over(bindings, self._journal, loop_id, clock), bindings, clock
+                )
+
+    async def drain(self, seconds: float) -> None:
+        """See `Runtime.drain`."""
+        try:
+            async with asyncio.timeout(seconds):
+                while busy := [one.task for one in self._carried.values() if one.is_busy]:
+                    await asyncio.wait(busy, timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            return
 
     async def aclose(self) -> None:
         """Stop driving. The loops stay as they are recorded."""
@@ -205,7 +231,7 @@ class LocalRuntime:
             drive.hearers = lambda: self._hearing.get(loop_id, ())
             task = asyncio.create_task(self._driven(drive))
             task.add_done_callback(_looked_at)
-            self._carried[loop_id] = _Carried(bindings, clock, task)
+            self._carried[loop_id] = _Carried(bindings, clock, task, drive)
         return length
 
     async def _driven(self, drive: Drive) -> None:
@@ -277,12 +303,20 @@ class LocalFollowing(Hearing):
 class _Carried:
     """A loop that is driven here."""
 
-    __slots__ = ("bindings", "clock", "task")
+    __slots__ = ("bindings", "clock", "drive", "task")
 
-    def __init__(self, bindings: Bindings, clock: Clock, task: asyncio.Task[None]) -> None:
+    def __init__(self, bindings: Bindings, clock: Clock, task: asyncio.Task[None], drive: Drive) -> None:
         self.bindings = bindings
         self.clock = clock
         self.task = task
+        self.drive = drive
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it does something: it is not over, and waits for nobody outside."""
+        state = self.drive.state
+        waits = waits_for_results(state) or stage_of(state) in (Stage.PAUSED, Stage.AWAITING_APPROVAL)
+        return not (self.task.done() or waits)
 
 
 class _HeardDrive(Drive):

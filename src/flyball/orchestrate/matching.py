@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from flyball.core.errors import LoopMismatch, UserError
 from flyball.core.events import Event, Forked, Started
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate.bindings import Bindings
+
+_COMPARED = ("prompt", "history", "spec", "metadata", "carried", "tool_state")
+"""What makes a loop the one that is wanted."""
 
 
 def check_same(events: Sequence[Event], wanted: Started) -> None:
@@ -17,27 +22,8 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
     Raises:
         LoopMismatch: it is a flow, or has another prompt, history, spec, metadata or tool state.
     """
-    first = events[0]
-    if not isinstance(first, Started):
-        raise LoopMismatch(
-            f"loop {wanted.loop_id!r} is a flow, and no agent's: choose another loop_id, or go on with the "
-            "flow by its own run(..., loop_id=...)",
-            loop_id=wanted.loop_id,
-            differs=["kind"],
-        )
-    prompt, spec = first.prompt, first.spec
-    for event in events:
-        if isinstance(event, Forked):
-            prompt, spec = event.prompt or prompt, event.spec
-    recorded = {
-        "prompt": prompt,
-        "history": first.history,
-        "spec": spec,
-        "metadata": first.metadata,
-        "carried": first.carried,
-        "tool_state": first.tool_state,
-    }
-    differs = [name for name, value in recorded.items() if value != getattr(wanted, name)]
+    recorded = as_begun(events, wanted.loop_id)
+    differs = [name for name in _COMPARED if getattr(recorded, name) != getattr(wanted, name)]
     if differs:
         raise LoopMismatch(
             f"loop {wanted.loop_id!r} exists with another {' and '.join(differs)}: "
@@ -45,6 +31,26 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
             loop_id=wanted.loop_id,
             differs=differs,
         )
+
+
+def as_begun(events: Sequence[Event], loop_id: str) -> Started:
+    """What a recorded loop would have been begun with; for a fork, had it been begun by itself.
+
+    Raises:
+        LoopMismatch: it is a flow.
+    """
+    first = events[0]
+    if not isinstance(first, Started):
+        raise LoopMismatch(
+            f"loop {loop_id!r} is a flow, and no agent's: choose another loop_id, or go on with the "
+            "flow by its own run(..., loop_id=...)",
+            loop_id=loop_id,
+            differs=["kind"],
+        )
+    for event in events:
+        if isinstance(event, Forked):
+            first = replace(first, loop_id=loop_id, prompt=event.prompt or first.prompt, spec=event.spec)
+    return first
 
 
 def check_bound(spec: LoopSpec, bindings: Bindings) -> None:

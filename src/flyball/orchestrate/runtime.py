@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self
 
 from typing_extensions import Unpack
 
+from flyball.core.clock import Clock
 from flyball.core.context import DepsT
 from flyball.core.errors import UserError
 from flyball.core.events import Stage
@@ -25,6 +26,8 @@ from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.edited import has_edited
 from flyball.orchestrate.editing import editor_loop
 from flyball.orchestrate.elsewhere import Driver
@@ -96,6 +99,25 @@ class Runtime(Driver, Protocol):
             LoopNotFound: there is no such loop.
             SignalRefused: it does not fit where the loop stands; it says which do.
             UserError: there is no such signal.
+        """
+        ...
+
+    async def carry_on(self, bindings: Bindings, loop_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Have a recorded loop driven on, unless somebody does already; one that is over stays as it is.
+
+        The loop goes on whether or not anybody waits for it: one that was interrupted, was opened again by a
+        retry, or is a fork. It goes by its recorded policy; `bindings` are the code behind it.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+            UserError: it is a flow, or counts on what is not bound here.
+        """
+        ...
+
+    async def drain(self, seconds: float) -> None:
+        """Give what this process drives so many seconds to come to its end, or to where it waits.
+
+        What has not by then goes on until `aclose`.
         """
         ...
 

@@ -33,6 +33,7 @@ from flyball.inference.retry_policy import RetryPolicy
 from flyball.inference.stream import Finish, PartStart, Restart, StreamEvent, TextDelta, close_stream
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.beginning import prompt_message
+from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import bind
 from flyball.orchestrate.contracts import Mode, SystemRequest, SystemResponse
@@ -334,16 +335,25 @@ class System:
             result = _partial(error)
         return response_to(self._asked_for(state), result, events)
 
-    async def _taken_over(self, loop_id: str, retry: bool) -> Drive:
-        """A recorded loop, ready to be driven on."""
-        journal, clock = self._journal(), self._options.get("clock", SYSTEM_CLOCK)
-        _, state = await load(journal, loop_id)
+    def bindings_for(self, state: State) -> Bindings:
+        """The code behind a recorded loop, for who drives it on: that of the agent behind the door.
+
+        Raises:
+            ConfigurationFailure: the model cannot be had.
+        """
         config = self.agent.clone().config
         output = recorded_output(state.spec.output, config.output)
         config = config.changed(model=self._engine_for(config.model), output=output)
         bindings = bind(config, self._options.get("deps"))
         # The recorded policy says in which form the answer comes, whatever this model's own would be.
         bindings.output = reader_for(output, state.spec.output)
+        return bindings
+
+    async def _taken_over(self, loop_id: str, retry: bool) -> Drive:
+        """A recorded loop, ready to be driven on."""
+        journal, clock = self._journal(), self._options.get("clock", SYSTEM_CLOCK)
+        _, state = await load(journal, loop_id)
+        bindings = self.bindings_for(state)
         drive = await Drive.take_over(bindings, journal, loop_id, clock)
         if not retry or drive.state.at not in OVER or drive.state.outcome is Outcome.SUCCESS:
             return drive

@@ -36,7 +36,7 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.machine import accepts, apply, effect_id
 from flyball.orchestrate.machines import is_flow
-from flyball.orchestrate.matching import check_same
+from flyball.orchestrate.matching import as_begun, check_same
 from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.recorded import load, send_signal, until_done
 from flyball.orchestrate.result import OutputT, RunResult
@@ -277,6 +277,17 @@ class NatsRuntime:
         finally:
             if not connection.closed:
                 await subscription.unsubscribe()
+
+    async def carry_on(self, bindings: Bindings, loop_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        """See `Runtime.carry_on`. The workers do that by themselves; of a fork they are told here."""
+        del bindings, clock
+        events, state = await load(self.journal, loop_id)
+        if state.at != "done":
+            data = write_task(as_begun(events, loop_id))
+            await self.bus.publish(task_subject(loop_id), data, f"{loop_id}/on/{new_id()}", loop_id=loop_id)
+
+    async def drain(self, seconds: float) -> None:
+        """See `Runtime.drain`: nothing is driven here."""
 
     async def _offer(self, loop_id: str, signal: Signal) -> bool:
         """Say something to a loop under a flow; see `flyball.orchestrate.family.Offer`."""

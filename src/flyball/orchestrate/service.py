@@ -1,0 +1,381 @@
+"""Service: agents by name, the runtime that carries their loops on, and all that is recorded of them.
+
+It is what adapters stand on that serve many callers (an HTTP API, an MCP server): each of their operations is
+one call here. It is the same over a local journal and over NATS.
+
+Rules:
+- A run belongs to nobody who waits for it. Who goes away is no reason to stop it: who wants that sends the
+  signal cancel.
+- What is told of a loop, live or later, is what its journal says.
+- Nothing is kept here but what is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from flyball.core.errors import FlyballError, UnknownAgent, UserError
+from flyball.core.events import Event, Outcome, Stage
+from flyball.core.ids import new_id
+from flyball.core.messages import Content
+from flyball.core.signals import Signal, SignalType
+from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.answering import OutsideResult
+from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.followed import Recorded
+from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.lifecycle import Mode
+from flyball.orchestrate.machines import AnyState, stage
+from flyball.orchestrate.recorded import load_any
+from flyball.orchestrate.runtime import Runtime
+from flyball.orchestrate.state import State
+from flyball.orchestrate.system import System
+
+T = TypeVar("T")
+
+SERVED = {"flyball": {"served": True}}
+"""The metadata of loops that a service has begun: it goes on with them after a restart."""
+_MOMENT = 0.2
+"""Seconds that a flow has to begin its next step, at the end."""
+
+
+class AgentCard(Struct, frozen=True):
+    """An agent as callers see it. `output` is the JSON Schema of its answers, None where they are text."""
+
+    name: str
+    model: str
+    tools: tuple[ToolCard, ...] = ()
+    output: dict[str, Any] | None = None
+    modes: tuple[Mode, ...] = tuple(Mode)
+
+
+class ToolCard(Struct, frozen=True):
+    """A tool as callers see it."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    approval: bool = False
+
+
+class DeadLetter(Struct, frozen=True):
+    """A message that no worker could do anything with, and why."""
+
+    number: int
+    subject: str
+    code: str
+    reason: str
+    at: float
+    times: int = 1
+
+
+class DeadLetters(Protocol):
+    """What was put aside on the way. Only a runtime with workers has any."""
+
+    async def list(self) -> Sequence[DeadLetter]:
+        """All of them, the oldest first."""
+        ...
+
+    async def requeue(self, number: int) -> bool:
+        """Give one to the workers again; False if there is none with that number."""
+        ...
+
+
+class Service:
+    """Serves agents over one runtime. See the module for its rules.
+
+    Args:
+        agents: the agents, no two of one name.
+        runtime: who carries their loops on; whoever made it closes it.
+        deps: what the agents' tools and functions get, where the loops run in this process.
+        dead: what was put aside, where there is such a thing.
+        options: what `System` takes besides (`planner`, `redundancy`, ...).
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[Agent[Any, Any]],
+        runtime: Runtime,
+        *,
+        deps: Any = None,
+        dead: DeadLetters | None = None,
+        **options: Any,
+    ) -> None:
+        self.runtime = runtime
+        self.dead = dead
+        self._options: dict[str, Any] = {**options, "runtime": runtime, "journal": runtime.journal}
+        if deps is not None:
+            self._options["deps"] = deps
+        self._systems: dict[str, System] = {}
+        for agent in agents:
+            name = agent.config.name
+            if name in self._systems:
+                raise UserError(f"two agents are called {name!r}: give one another name=")
+            self._systems[name] = System(agent, **self._options)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._read: set[str] = set()
+        """The loops whose streams are being read: a flow goes as far as it is."""
+
+    @property
+    def journal(self) -> Journal:
+        """Where everything is recorded."""
+        return self.runtime.journal
+
+    @property
+    def systems(self) -> Mapping[str, System]:
+        """The systems behind the agents, by name."""
+        return self._systems
+
+    def system(self, name: str) -> System:
+        """The system behind an agent.
+
+        Raises:
+            UnknownAgent: there is none of that name; the message says which there are.
+        """
+        found = self._systems.get(name)
+        if found is None:
+            known = ", ".join(self._systems) or "none"
+            raise UnknownAgent(f"there is no agent {name[:100]!r} here; there are: {known}", agent=name[:100])
+        return found
+
+    def agents(self) -> tuple[AgentCard, ...]:
+        """The agents, as callers see them."""
+        return tuple([_card(system.agent) for system in self._systems.values()])
+
+    # Requests
+
+    async def handle(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> SystemResponse:
+        """Serve a request; see `System.handle`. Cancelling who waits leaves the run alone.
+
+        Raises:
+            UnknownAgent: there is no such agent.
+        """
+        system, loop_id = self.system(agent), loop_id or new_id()
+        return await asyncio.shield(self._begun(system.handle(_served(request), loop_id=loop_id), loop_id))
+
+    async def stream(
+        self, agent: str, request: SystemRequest, *, loop_id: str = ""
+    ) -> AsyncGenerator[StreamEvent | SystemResponse]:
+        """Serve a request in pieces, and last the response; see `System.stream`.
+
+        Closing it early leaves the run alone.
+
+        Raises:
+            UnknownAgent: there is no such agent.
+        """
+        system, loop_id = self.system(agent), loop_id or new_id()
+        pieces, over = system.stream(_served(request), loop_id=loop_id), False
+        self._read.add(loop_id)
+        try:
+            async for piece in pieces:
+                over = isinstance(piece, SystemResponse)
+                yield piece
+        finally:
+            self._read.discard(loop_id)
+            if over:
+                await pieces.aclose()
+            else:
+                self._begun(_read_to_the_end(pieces), loop_id)
+
+    async def begin(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> str:
+        """Begin to serve a request; gives the loop's id once it is recorded. The rest happens by itself.
+
+        With the id of a loop that is there, the same request joins it.
+
+        Raises:
+            UnknownAgent: there is no such agent.
+            FlyballError: the request was refused, and no loop began.
+        """
+        loop_id = loop_id or new_id()
+        serving = self._begun(self.system(agent).handle(_served(request), loop_id=loop_id), loop_id)
+        recorded = asyncio.ensure_future(self.journal.wait(loop_id, 0))
+        try:
+            await asyncio.wait([serving, recorded], return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                response = serving.result()
+                if response.error is not None and not response.loop_id:
+                    raise response.error.exception()
+            else:
+                recorded.result()
+        finally:
+            recorded.cancel()
+            await asyncio.gather(recorded, return_exceptions=True)
+        return loop_id
+
+    # Loops
+
+    def follow(self, loop_id: str, after: int = 0) -> AsyncGenerator[Recorded | StreamEvent]:
+        """What happens in a loop, from its event number `after` on; see `Runtime.follow`."""
+        return self.runtime.follow(loop_id, after)
+
+    async def load(self, loop_id: str) -> tuple[list[Event], AnyState]:
+        """A loop's events, and the state that they lead to.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        return await load_any(self.journal, loop_id)
+
+    async def response(self, loop_id: str) -> SystemResponse:
+        """The response of a loop that is over, from its journal alone; of one that is not, an error in it.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        _, state = await self.load(loop_id)
+        return await self._of(state, reading=True).replay(loop_id)
+
+    async def signal(self, loop_id: str, signal: Signal) -> Stage:
+        """Say something to a loop; recorded when this returns, with the stage in which it was taken.
+
+        A retry of a loop that nobody drives has it driven on.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+            SignalRefused: it does not fit where the loop stands; it says which do.
+        """
+        if signal.type is SignalType.RETRY:
+            await self.resume(loop_id, retry=signal)
+            _, state = await self.load(loop_id)
+            return stage(state)
+        return await self.runtime.signal(loop_id, signal)
+
+    async def answer(self, loop_id: str, results: Sequence[OutsideResult]) -> Stage:
+        """Give a loop results of calls that wait for them. It goes on by itself.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+            AnswerRefused: a result is of no call that waits, or of one that has another result.
+        """
+        stage = await self.runtime.answer(loop_id, results)
+        await self.resume(loop_id)
+        return stage
+
+    async def resume(self, loop_id: str, *, retry: Signal | None = None) -> None:
+        """Have a loop driven on that nobody drives; one that is, or is over, stays as it is.
+
+        With `retry` one that ended badly is opened again.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+            UnknownAgent: the loop's agent is not here.
+            SignalRefused: it is not one that can be tried again.
+        """
+        _, state = await self.load(loop_id)
+        if state.at == "done" and retry is None:
+            return
+        system = self._of(state)
+        if isinstance(state, State):
+            if retry is not None:
+                await self.runtime.signal(loop_id, retry)
+            await self.runtime.carry_on(system.bindings_for(state), loop_id)
+        elif not self._drives(loop_id):
+            if retry is not None and state.outcome in (None, Outcome.SUCCESS):
+                await self.runtime.signal(loop_id, retry)  # which is refused, and says why
+            self._begun(system.resume(loop_id, retry=retry is not None), loop_id)
+
+    async def fork(
+        self,
+        loop_id: str,
+        turn: int,
+        *,
+        prompt: Content | None = None,
+        new_loop_id: str = "",
+        **changes: Any,
+    ) -> str:
+        """Record a loop that shares another's first turns, and have it driven on; its id. See `System.fork`.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+            UnknownAgent: the loop's agent is not here.
+            UserError: the loop has no such turn, or a prompt is needed.
+        """
+        _, state = await self.load(loop_id)
+        forked = await self._of(state).fork(loop_id, turn, prompt=prompt, new_loop_id=new_loop_id, **changes)
+        await self.resume(forked)
+        return forked
+
+    # The end
+
+    async def drain(self, seconds: float) -> None:
+        """Give what is under way so many seconds; what is not over by then is parked: it stays as recorded.
+
+        Afterwards nothing runs here any more; `resume` goes on with what was parked.
+        """
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            await self.runtime.drain(left)
+            # What is busy between its loops has a moment; what is left then waits for somebody.
+            if not self._tasks or not (await asyncio.wait(self._tasks, timeout=min(left, _MOMENT)))[0]:
+                break
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """Stop what is under way, as it is recorded, and close the engines that were made here."""
+        await self.drain(0)
+        for system in self._systems.values():
+            await system.aclose()
+
+    # Inside
+
+    def _of(self, state: AnyState, *, reading: bool = False) -> System:
+        """The system of the agent that a recorded loop is of; for who only reads, of none."""
+        name = state.spec.agent if isinstance(state, State) else state.flow.name
+        if reading and name not in self._systems:
+            return System(Agent(None, name=name or "agent"), journal=self.journal)
+        return self.system(name)
+
+    def _begun(self, work: Coroutine[Any, Any, T], loop_id: str) -> asyncio.Task[T]:
+        """Something that goes on whoever waits for it."""
+        task = asyncio.create_task(work, name=loop_id)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _drives(self, loop_id: str) -> bool:
+        """Whether a flow is driven here."""
+        return loop_id in self._read or any(task.get_name() == loop_id for task in self._tasks)
+
+
+async def _read_to_the_end(pieces: AsyncGenerator[StreamEvent | SystemResponse]) -> None:
+    async with aclosing(pieces):
+        async for _ in pieces:
+            continue
+
+
+def _served(request: SystemRequest) -> SystemRequest:
+    """A request whose loop says that a service has begun it."""
+    return replace(request, metadata={**(request.metadata or {}), **SERVED})
+
+
+def _card(agent: Agent[Any, Any]) -> AgentCard:
+    config = agent.config
+    model = config.model if isinstance(config.model, str) else _name_of(config.model)
+    tools = [
+        ToolCard(
+            tool.spec.definition.name,
+            tool.spec.definition.description,
+            tool.spec.definition.parameters,
+            tool.spec.approval,
+        )
+        for tool in config.tools
+    ]
+    try:
+        output = agent.spec.output.schema
+    except FlyballError:
+        output = None  # its model cannot be had now: what it would be asked for is not known
+    return AgentCard(config.name, model, tuple(tools), output)
+
+
+def _name_of(engine: Any) -> str:
+    return "" if engine is None else str(engine.model_info().name)
