@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from flyball.core.errors import FlyballError, UnknownAgent, UserError
+from flyball.core.errors import FlyballError, InvalidRequest, UnknownAgent, UserError
 from flyball.core.events import Event, Outcome, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
@@ -148,7 +148,55 @@ class Service:
 
     def agents(self) -> tuple[AgentCard, ...]:
         """The agents, as callers see them."""
-        return tuple([_card(system.agent) for system in self._systems.values()])
+        return tuple([self.agent(name) for name in self._systems])
+
+    def agent(self, name: str) -> AgentCard:
+        """An agent, as callers see it.
+
+        Raises:
+            UnknownAgent: there is none of that name.
+        """
+        return _card(self.system(name).agent)
+
+    def model(self, name: str) -> str:
+        """A model that a caller may choose: one of those that the agents here have.
+
+        Raises:
+            InvalidRequest: it is none of them. Callers do not choose whom this process speaks to.
+        """
+        known = {card.model for card in self.agents() if card.model}
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise InvalidRequest(
+                f"model: {name[:100]!r} is none that can be chosen here; there are: {there}", field="model"
+            )
+        return name
+
+    async def ready(self) -> None:
+        """Look whether the journal answers.
+
+        Raises:
+            JournalFailure: it does not.
+        """
+        await self.journal.read("ready")
+
+    async def stage(self, loop_id: str) -> Stage:
+        """The stage that a loop is in.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        _, state = await self.load(loop_id)
+        return stage(state)
+
+    async def standing(self, loop_id: str) -> tuple[int, bool]:
+        """How many events a loop has, and whether it is over.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        events, state = await self.load(loop_id)
+        return len(events), state.at == "done"
 
     # Requests
 

@@ -33,6 +33,9 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
 )
+tokens = App(
+    name="tokens", help="The tokens that open `flyball serve` to others: add, list, revoke.", sort_key=9
+)
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
 _COMMANDS = {
     "ask": """Ask a model something; the run is recorded.
@@ -49,6 +52,7 @@ _COMMANDS = {
 
         It goes on by what was recorded. A run that has its answer gives it again.""",
     "fork": "Go on from a run's first turns, in a run of its own, perhaps with another model.",
+    "serve": "Serve agents over HTTP: the API, OpenAI's protocol, events as they happen.",
     "up": "Run a NATS server of this machine's own, with all workers for some agents.",
     "worker": "Carry the loops of some agents on, beside as many other workers as are wanted.",
     "signal": "Say something to a run: cancel, pause, resume, approve, reject, feedback, retry or detach.",
@@ -63,6 +67,11 @@ _MODELS = {
     "pull": "Fetch a model's file.",
     "remove": "Remove a model's file from this disk.",
 }
+_TOKENS = {
+    "add": "Make a token. It is shown once.",
+    "list": "List the tokens, without their secrets.",
+    "revoke": "Take a token away.",
+}
 _TOGETHER = {"up": "worker", "signal": "signalling", "trajectory": "follow"}
 """Commands that are not in a module of their own name."""
 # Named, not imported: each command is loaded when it is called.
@@ -71,6 +80,9 @@ for number, (name, about) in enumerate(_COMMANDS.items()):
 for name, about in _MODELS.items():
     models.command(f"{_HERE}.models:{name}_models", name=name, help=about)
 app.command(models)
+for name, about in _TOKENS.items():
+    tokens.command(f"{_HERE}.tokens:{name}_token{'s' if name == 'list' else ''}", name=name, help=about)
+app.command(tokens)
 
 
 def call(argv: Sequence[str]) -> int:

@@ -29,8 +29,13 @@ _PATIENCE = 3.0
 class Session:
     """An event loop for one command, or for the turns of a conversation."""
 
-    def __init__(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+    def __init__(
+        self,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+        patience: float = _PATIENCE,
+    ) -> None:
         """`loop_factory` makes the event loop; without it, asyncio's own is used."""
+        self._seconds = patience
         self._runner = asyncio.Runner(loop_factory=loop_factory)
         self._loop = self._runner.get_loop()
         self._loop.set_default_executor(Threads())
@@ -107,7 +112,7 @@ class Session:
             os.kill(os.getpid(), number)
             return
         self._came = number
-        self._patience = threading.Timer(_PATIENCE, _end, (number,))
+        self._patience = threading.Timer(self._seconds, _end, (number,))
         self._patience.daemon = True
         self._patience.start()
         if not self._loop.is_closed():
@@ -137,12 +142,14 @@ def _end(number: int) -> None:
 
 
 def run(
-    work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    work: Coroutine[Any, Any, T],
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    patience: float = _PATIENCE,
 ) -> T:
-    """Run the work of one command in an event loop of its own.
+    """Run the work of one command in an event loop of its own; `patience` is what it has to end, if told to.
 
     Raises:
         CancelledSignal: Ctrl-C or SIGTERM came.
     """
-    with Session(loop_factory) as session:
+    with Session(loop_factory, patience) as session:
         return session.run(work)

@@ -1,0 +1,150 @@
+"""`flyball serve`: agents over HTTP, until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from flyball.adapters.cli.cluster import CLUSTER, Cluster
+from flyball.adapters.cli.driven import default_model
+from flyball.adapters.cli.loading import agents_of, deps_of
+from flyball.adapters.cli.others import adapter
+from flyball.adapters.cli.places import data_folder
+from flyball.adapters.cli.running import run
+from flyball.adapters.cli.screen import err
+from flyball.adapters.cli.shared import SHARED, Shared
+from flyball.core.errors import UserError
+
+if TYPE_CHECKING:
+    from flyball.runtime.services import Tenants
+
+TOKENS = "tokens.json"
+
+
+def serve(
+    agents: Annotated[str | None, Parameter(name="AGENTS")] = None,
+    /,
+    *,
+    host: Annotated[str, Parameter(show_default=True)] = "127.0.0.1",
+    port: Annotated[int, Parameter(name=["--port", "-p"], show_default=True)] = 8000,
+    model: Annotated[tuple[str, ...], Parameter(name=["--model", "-m"])] = (),
+    deps: str | None = None,
+    tokens: Path | None = None,
+    rate: float = 0.0,
+    concurrent: Annotated[int, Parameter(show_default=True)] = 512,
+    max_body: Annotated[float, Parameter(show_default=True)] = 8.0,
+    grace: Annotated[float, Parameter(show_default=True)] = 10.0,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
+    cluster: Cluster = CLUSTER,
+    shared: Shared = SHARED,
+) -> int:
+    """Serve agents over HTTP, until told to stop: Ctrl-C or SIGTERM.
+
+    The API is at /api, OpenAI's protocol at /v1, its description at /openapi.json. Loops run here and are
+    recorded in this user's journal; with --nats, workers carry them on (see: flyball worker).
+
+    Args:
+        agents: The agents: module, or module:name of one or of a list of them. Without it, models alone.
+        host: The address to listen at. At any other than this machine's own, callers need tokens.
+        port: The port; 0 for any that is free.
+        model: A model that is served by itself, under its own name; may be said several times. Without
+            AGENTS, FLYBALL_MODEL or local.
+        deps: What agents and tools get as ctx.deps: module:name of it, or of a function that makes it.
+        tokens: The file with the tokens that callers need. Without it, callers on this machine need none,
+            and others those in tokens.json in the user's data folder.
+        rate: Requests that each caller may make in a minute; 0 for as many as it likes.
+        concurrent: Requests that may be under way.
+        max_body: Megabytes that a request may have.
+        grace: Seconds that what runs has to end, when the server is told to stop.
+        quiet: Write no line for each request.
+        cluster: The NATS server, if workers are to carry the loops on.
+        shared: Options of all commands.
+    """
+    if not 0 <= port <= 65535:
+        raise UserError(f"--port {port}: give a number from 0 to 65535")
+    if grace < 0 or max_body <= 0 or concurrent < 1 or rate < 0:
+        raise UserError("--grace and --rate are numbers from 0, --max-body and --concurrent from above 0")
+    found = agents_of(agents) if agents is not None else []
+    named = model or (() if found else (default_model(),))
+    served = [*found, *[_plain(one) for one in named]]
+    if cluster.named and shared.journal is not None:
+        raise UserError("--nats and --journal name two places: give one of them")
+    options: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "tokens": tokens if tokens is not None or _is_here(host) else tokens_file(None),
+        "grace": grace,
+        "log": not quiet,
+        "limits": {"rate": rate, "concurrent": concurrent, "body": int(max_body * 1024 * 1024)},
+    }
+    work = _serve(_services(served, deps, cluster, shared), options, adapter("http"))
+    return run(work, _fast_loop(), patience=grace + 10)
+
+
+def _is_here(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _plain(model: str) -> Any:
+    """A model by itself: an agent with nothing around it."""
+    from flyball.orchestrate.agent import Agent
+
+    return Agent(model, name=model)
+
+
+def _services(agents: list[Any], deps: str | None, cluster: Cluster, shared: Shared) -> Callable[[], Tenants]:
+    from flyball.runtime.services import local_services, nats_services
+
+    if cluster.named:
+        if deps is not None:
+            raise UserError("--deps is for agents that run here; on NATS the workers have them")
+        options = cluster.options()
+        return lambda: nats_services(agents, options)
+    file, made = shared.file, deps_of(deps)
+    return lambda: local_services(agents, file, deps=made)
+
+
+async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve_http: Any) -> int:
+    from flyball.adapters.cli.fetching import fetched
+
+    tenants = services()
+    try:
+        service = await tenants()
+        for system in service.systems.values():
+            if isinstance(model := system.agent.config.model, str):
+                await fetched(model)
+        names = ", ".join(service.systems)
+
+        def begun(url: str) -> None:
+            _say(url, names, options)
+
+        await serve_http(tenants, begun=begun, **options)
+    except asyncio.CancelledError:
+        err().print("stopped: what was not over is recorded, and goes on with the next server", style="dim")
+    finally:
+        await tenants.aclose()
+    return 0
+
+
+def _say(url: str, names: str, options: dict[str, Any]) -> None:
+    who = "whoever has a token" if options["tokens"] is not None else "this machine"
+    err().print(f"serving {names} at {url}, for {who}")
+    err().print(f"  try: curl {url}/api/agents · OpenAI clients: base_url={url}/v1", style="dim")
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Uvloop's event loop, where it is installed: it is not on every system."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
+
+
+def tokens_file(given: Path | None) -> Path:
+    """The file that tokens are kept in, unless another is named."""
+    return data_folder() / TOKENS if given is None else given.expanduser()

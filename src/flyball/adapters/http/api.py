@@ -1,0 +1,76 @@
+"""The API as one: all operations, over the services of all tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from weakref import WeakKeyDictionary
+
+from flyball.adapters.http.app import Api, create_app
+from flyball.adapters.http.gate import App
+from flyball.adapters.http.hub import Hub
+from flyball.adapters.http.limits import Limits
+from flyball.adapters.http.logs import Log
+from flyball.adapters.http.metrics import Metrics
+from flyball.adapters.http.openapi import openapi_operation
+from flyball.adapters.http.operations import Operation
+from flyball.adapters.http.routes.loops import loop_operations
+from flyball.adapters.http.routes.requests import request_operations
+from flyball.adapters.http.routes.server import server_operations, version
+from flyball.adapters.http.serving import Services
+from flyball.adapters.http.tokens import Tokens
+from flyball.orchestrate.service import Service
+
+
+class Hubs:
+    """The hub of each service."""
+
+    def __init__(self, heartbeat: float) -> None:
+        self._heartbeat = heartbeat
+        self._hubs: WeakKeyDictionary[Service, Hub] = WeakKeyDictionary()
+
+    def __call__(self, service: Service) -> Hub:
+        """The hub of a service; made where there is none yet."""
+        hub = self._hubs.get(service)
+        if hub is None:
+            hub = self._hubs[service] = Hub(service.follow, service.stage, self._heartbeat)
+        return hub
+
+
+def build_api(
+    services: Services,
+    *,
+    tokens: Tokens | None = None,
+    limits: Limits | None = None,
+    log: Log | None = None,
+    heartbeat: float = 15.0,
+    mounts: Mapping[str, App] | None = None,
+    more: Sequence[Operation] = (),
+) -> Api:
+    """The application.
+
+    Args:
+        services: the service of each tenant; see `Services`.
+        tokens: who may come in; without it, whoever is on this machine, and no pages of other sites.
+        limits: how much is taken.
+        log: where a line is written for each request.
+        heartbeat: seconds after which a stream that has nothing to tell says that it is still there.
+        mounts: other applications behind the same gate, by the beginning of their paths.
+        more: further operations.
+    """
+    metrics, hubs = Metrics(), Hubs(heartbeat)
+    operations = [
+        *server_operations(metrics),
+        *request_operations(metrics),
+        *loop_operations(hubs),
+        *more,
+    ]
+    operations.append(openapi_operation(operations, version(), tokens=tokens is not None))
+    return create_app(
+        operations,
+        services,
+        tokens=tokens,
+        limits=limits,
+        metrics=metrics,
+        log=log,
+        mounts=dict(mounts or {}),
+    )

@@ -1,0 +1,150 @@
+"""The application: the operations as routes of litestar, with the gate around them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from litestar import Litestar, Request
+from litestar.exceptions import MethodNotAllowedException, NotFoundException
+from litestar.handlers import HTTPRouteHandler
+from litestar.response.base import ASGIResponse
+
+from flyball.adapters.http.gate import PASSED, App, Gate, Receive, Scope, Send, refuse
+from flyball.adapters.http.limits import Limits, Rates
+from flyball.adapters.http.logs import Log
+from flyball.adapters.http.metrics import Metrics
+from flyball.adapters.http.operations import Operation
+from flyball.adapters.http.problems import MethodNotAllowed, NotFound
+from flyball.adapters.http.serving import Services, Serving
+from flyball.adapters.http.tokens import Tokens
+
+
+class Performed(ASGIResponse):
+    """What litestar is given as an answer: it is made while it is sent."""
+
+    def __init__(self, operation: Operation, values: dict[str, str], serving: Serving) -> None:
+        self._operation = operation
+        self._values = values
+        self._serving = serving
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """ASGI."""
+        await self._serving(self._operation, self._values, scope, receive, send)
+
+
+class _Problem(ASGIResponse):
+    """A problem that litestar found: there is no such route, or not by this method."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def to_asgi_response(self, *_: Any, **__: Any) -> _Problem:
+        """What litestar asks of what its exceptions become."""
+        return self
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """ASGI."""
+        await refuse(self._error, scope[PASSED], send)
+
+
+def create_app(
+    operations: Sequence[Operation],
+    services: Services,
+    *,
+    tokens: Tokens | None = None,
+    limits: Limits | None = None,
+    metrics: Metrics | None = None,
+    log: Log | None = None,
+    mounts: dict[str, App] | None = None,
+) -> Api:
+    """The application that serves these operations.
+
+    Args:
+        operations: what can be asked for.
+        services: the service of each tenant.
+        tokens: who may come in; without it, whoever is on this machine.
+        limits: how much is taken.
+        metrics: where requests are counted.
+        log: where a line is written for each request.
+        mounts: other applications, by the beginning of their paths.
+    """
+    metrics, limits = metrics or Metrics(), (limits or Limits()).check()
+    serving = Serving(services, limits, metrics)
+    routes = [_route(operation, serving) for operation in operations]
+    litestar = Litestar(
+        routes,
+        openapi_config=None,
+        logging_config=None,
+        exception_handlers={NotFoundException: _not_found, MethodNotAllowedException: _not_allowed},
+    )
+    app: Any = litestar
+    gate = Gate(
+        app if not mounts else _Mounts(app, mounts),
+        tokens=tokens,
+        rates=Rates(limits.rate),
+        metrics=metrics,
+        log=log,
+    )
+    return Api(gate, serving)
+
+
+class Api:
+    """The whole application, as ASGI; `end` is the beginning of its end."""
+
+    def __init__(self, gate: Gate, serving: Serving) -> None:
+        self._gate = gate
+        self._serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        await self._gate(scope, receive, send)
+
+    async def end(self) -> None:
+        """Begin nothing new, and close the streams."""
+        await self._serving.end()
+
+
+class _Mounts:
+    """Other applications behind the same gate."""
+
+    def __init__(self, app: App, mounts: dict[str, App]) -> None:
+        self._app = app
+        self._mounts = mounts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        for prefix, app in self._mounts.items():
+            if path == prefix or path.startswith(f"{prefix}/"):
+                scope[PASSED].operation = prefix.strip("/")
+                await app(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _route(operation: Operation, serving: Serving) -> HTTPRouteHandler:
+    async def perform(request: Request[Any, Any, Any]) -> ASGIResponse:
+        return Performed(operation, request.path_params, serving)
+
+    perform.__name__ = operation.name
+    path = operation.path.replace("}", ":str}")
+    method: Any = operation.method
+    return HTTPRouteHandler(path, http_method=method, name=operation.name)(_typed(perform))
+
+
+def _typed(function: Callable[..., Awaitable[ASGIResponse]]) -> Callable[..., Awaitable[ASGIResponse]]:
+    # Litestar looks at annotations, and these are local to the function that makes the route.
+    function.__annotations__ = {"request": Request, "return": ASGIResponse}
+    return function
+
+
+def _not_found(request: Request[Any, Any, Any], _: NotFoundException) -> Any:
+    return _Problem(NotFound(f"there is nothing at {request.url.path[:200]!r}"))
+
+
+def _not_allowed(request: Request[Any, Any, Any], error: MethodNotAllowedException) -> Any:
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    allowed = ", ".join(sorted([one for one in headers.get("allow", "").split(", ") if one != "OPTIONS"]))
+    return _Problem(
+        MethodNotAllowed(f"{request.method} is not how this is asked: {allowed}", {"Allow": allowed})
+    )

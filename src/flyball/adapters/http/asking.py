@@ -1,0 +1,182 @@
+"""One request: who asks, and for what. The operations see this, and nothing of the server's library."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+from msgspec import Struct, field
+
+from flyball.adapters.http.limits import Limits
+from flyball.adapters.http.problems import Forbidden, Malformed, TooLarge, TooSlow, WrongMedia, unwritten
+from flyball.adapters.http.tokens import Principal, Scope
+from flyball.core.correlation import Correlation
+from flyball.core.errors import InvalidRequest
+from flyball.orchestrate.service import Service
+
+S = TypeVar("S", bound=Struct)
+
+
+class Asking:
+    """A request, as an operation sees it."""
+
+    __slots__ = (
+        "_receive",
+        "correlation",
+        "headers",
+        "limits",
+        "principal",
+        "query_values",
+        "service",
+        "values",
+    )
+
+    def __init__(
+        self,
+        *,
+        principal: Principal,
+        service: Service,
+        correlation: Correlation,
+        headers: Mapping[str, str],
+        values: Mapping[str, str],
+        query: Mapping[str, str],
+        receive: Callable[[], Awaitable[Any]],
+        limits: Limits,
+    ) -> None:
+        self.principal = principal
+        self.service = service
+        self.correlation = correlation
+        """The ids that it came with, or was given: `request_id`, and those of its trace."""
+        self.headers = headers
+        """Its headers, with small letters."""
+        self.values = values
+        """What stands in the places of its path."""
+        self.query_values = query
+        self.limits = limits
+        self._receive = receive
+
+    def allow(self, scope: Scope) -> None:
+        """Check that the caller may do this.
+
+        Raises:
+            Forbidden: it may not.
+        """
+        if scope not in self.principal.scopes:
+            raise Forbidden(f"the token {self.principal.token} has not the scope {scope}", scope=str(scope))
+
+    def query(self, kind: type[S]) -> S:
+        """What its query says.
+
+        Raises:
+            InvalidRequest: a parameter that there is none of, or a value that it cannot have.
+        """
+        known = get_type_hints(kind)
+        names = {name.removesuffix("_"): name for name in known}
+        for name in self.query_values:
+            if name not in names:
+                near = get_close_matches(name, names, 1)
+                meant = f": did you mean {near[0]}?" if near else f"; there are: {', '.join(names) or 'none'}"
+                raise InvalidRequest(f"there is no parameter {name[:100]!r}{meant}", field=name[:100])
+        try:
+            return msgspec.convert(dict(self.query_values), kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise unwritten(error) from error
+
+    async def body(self) -> bytes:
+        """Its body, whole.
+
+        Raises:
+            WrongMedia: it is said to be something else than JSON.
+            TooLarge, TooSlow: there is too much of it, or it does not come.
+            Malformed: who sent it went away before its end.
+        """
+        given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if given != "application/json" and not given.endswith("+json"):
+            raise WrongMedia(f"send JSON, with Content-Type: application/json, not {given[:100]!r}")
+        said = self.headers.get("content-length", "")
+        if said.isdecimal() and len(said) < 20 and int(said) > self.limits.body:
+            raise self._too_large()
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                while True:
+                    message = await self._receive()
+                    if message["type"] == "http.disconnect":
+                        raise Malformed("the body broke off")
+                    part: bytes = message.get("body", b"")
+                    size += len(part)
+                    if size > self.limits.body:
+                        raise self._too_large()
+                    if part:
+                        parts.append(part)
+                    if not message.get("more_body", False):
+                        return parts[0] if len(parts) == 1 else b"".join(parts)
+        except TimeoutError:
+            seconds = self.limits.body_seconds
+            raise TooSlow(f"the body did not come within {seconds:g} s", {"Connection": "close"}) from None
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(
+            f"the body is larger than the {self.limits.body} bytes that are taken here",
+            {"Connection": "close"},
+            limit=self.limits.body,
+        )
+
+    async def json(self) -> Any:
+        """Its body, read as JSON.
+
+        Raises:
+            Malformed: it is none. And what `body` raises.
+        """
+        return read_json(await self.body())
+
+    async def gone(self) -> None:
+        """Wait until the caller has gone away. Its body must have been read."""
+        while (await self._receive())["type"] != "http.disconnect":
+            continue
+
+    async def document(self, kind: type[S]) -> S:
+        """Its body, which has this form, and nothing else in it.
+
+        Raises:
+            InvalidRequest: it has another. And what `json` raises.
+        """
+        try:
+            return msgspec.convert(await self.json(), kind)
+        except msgspec.ValidationError as error:
+            raise unwritten(error) from error
+
+
+def read_json(data: bytes) -> Any:
+    """JSON from bytes.
+
+    Raises:
+        Malformed: it is none, or goes too deep.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"the body is no JSON: {error}") from error
+    except RecursionError:
+        raise Malformed("the body is nested too deeply") from None
+
+
+class Answer(Struct, frozen=True):
+    """What is answered: a document. `content` is written as JSON, unless it is bytes already."""
+
+    content: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    media_type: str = "application/json"
+
+
+class Stream(Struct, frozen=True):
+    """What is answered: server-sent events, as they come. `gone` is called if the caller goes away early."""
+
+    events: AsyncGenerator[bytes]
+    gone: Callable[[], Awaitable[None]] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -1,0 +1,84 @@
+"""What whoever runs the process calls: listen, serve, and end when cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from flyball.adapters.http.api import build_api
+from flyball.adapters.http.gate import App
+from flyball.adapters.http.limits import Limits
+from flyball.adapters.http.logs import Log
+from flyball.adapters.http.server import is_loopback, listening, serve
+from flyball.adapters.http.tokens import Tokens
+from flyball.core.errors import UserError
+from flyball.orchestrate.service import Service
+
+
+class Tenanted(Protocol):
+    """The services of all tenants."""
+
+    def __call__(self, tenant: str = "") -> Awaitable[Service]:
+        """That of one."""
+        ...
+
+    async def drain(self, seconds: float) -> None:
+        """Give all that is under way so many seconds."""
+        ...
+
+
+async def serve_http(
+    services: Tenanted,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    tokens: Path | None = None,
+    limits: Mapping[str, Any] | None = None,
+    grace: float = 10.0,
+    log: bool = True,
+    mounts: Mapping[str, App] | None = None,
+    begun: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve the API until cancelled.
+
+    Args:
+        services: the services of all tenants.
+        host: the address to listen at.
+        port: the port; any that is free, for 0.
+        tokens: the file with the tokens; without it, only this machine is served.
+        limits: how much is taken; see `Limits`.
+        grace: seconds that what runs has at the end.
+        log: whether a line is written for each request.
+        mounts: other applications behind the same gate.
+        begun: called with the address when requests are taken.
+
+    Raises:
+        UserError: it cannot listen there, or anybody could come in.
+    """
+    known = None if tokens is None else Tokens(tokens)
+    if known is None and not is_loopback(host):
+        raise UserError(
+            f"{host} is not only this machine: make a token (flyball tokens add NAME), and give --tokens"
+        )
+    if known is not None and not known.list():
+        raise UserError(
+            f"there are no tokens in {known.path}: nobody could come in (flyball tokens add NAME)"
+        )
+    await services()
+    opened = listening(host, port)
+    where = opened.getsockname()
+    name = f"[{where[0]}]" if ":" in where[0] else where[0]
+    api = build_api(
+        services,
+        tokens=known,
+        limits=Limits(**limits) if limits else None,
+        log=Log() if log else None,
+        mounts=mounts,
+    )
+    await serve(
+        api,
+        opened,
+        begun=lambda: begun(f"http://{name}:{where[1]}"),
+        drain=lambda: services.drain(grace),
+    )

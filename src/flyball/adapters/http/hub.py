@@ -1,0 +1,233 @@
+"""Who follows loops: each loop is read and written down once, however many follow it.
+
+What is told of a loop is a chain of frames that its followers go along, each at its own pace. Nobody waits
+for anybody: for who is slow nothing is kept but its place in the chain. Of an answer that is recorded the
+pieces are kept as a few large ones, for those who come later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing
+from typing import TypeAlias
+
+from flyball.adapters.http.frames import HEARTBEAT, Over, failed, frame, told
+from flyball.adapters.http.position import Position, Return, Tally, ends_answer
+from flyball.adapters.http.problems import unexpected
+from flyball.core.events import ModelAnswered, Stage
+from flyball.inference.cut import events_of
+from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.followed import Recorded
+
+Item: TypeAlias = Recorded | StreamEvent
+
+_BATCH = 64 * 1024
+"""Bytes that are given to a follower at once, and the frame that goes beyond them."""
+
+
+class Node:
+    """A frame, and what comes after it."""
+
+    __slots__ = ("data", "item", "next", "position")
+
+    def __init__(self, item: Item | None, position: Position, data: bytes) -> None:
+        self.item = item
+        self.position = position
+        self.data = data
+        self.next: Node | None = None
+
+
+class Course:
+    """What is told of one loop after its event number `base`, to all who follow it from there or later on."""
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.over = False
+        self.followers = 0
+        self.reading: asyncio.Task[None] | None = None
+        self._last = Node(None, Position(base), b"")
+        self._events = {base: self._last}
+        """The frame of each event, by its number."""
+        self._tally = Tally(base)
+        self._ticks = 0
+        self._bell = asyncio.Event()
+
+    def tell(self, item: Item) -> None:
+        """One thing more."""
+        if not isinstance(item, Recorded):
+            position = self._tally.piece(item)
+            self._append(Node(item, position, told(item, str(position))))
+            return
+        before = self._tally.position
+        position = self._tally.event(item.number, item.event)
+        node = Node(item, position, told(item, str(position)))
+        if isinstance(item.event, ModelAnswered) and ends_answer(item.event):
+            self._shorten(before.number, item.event, node)
+        self._events[item.number] = node
+        self._append(node)
+
+    def end(self, last: bytes) -> None:
+        """Nothing more will be told but this."""
+        self.over = True
+        self._append(Node(None, self._tally.position, last))
+
+    def tick(self) -> None:
+        """Some time has passed: who was told nothing is told that all is well."""
+        self._ticks += 1
+        self._ring()
+
+    def _append(self, node: Node) -> None:
+        self._last.next = self._last = node
+        self._ring()
+
+    def _ring(self) -> None:
+        self._bell.set()
+        self._bell = asyncio.Event()
+
+    def _shorten(self, number: int, event: ModelAnswered, then: Node) -> None:
+        """Put a few pieces in the place of those of an answer that is recorded; who is among them goes on."""
+        at = self._events[number]
+        if at is self._last or at.position.characters:
+            return  # there are none, or the answer had begun before that event
+        tally = Tally(number)
+        for piece in events_of(event.message):
+            position = tally.piece(piece)
+            at.next = at = Node(piece, position, told(piece, str(position)))
+        at.next = then
+
+    async def follow(self, start: Position) -> AsyncGenerator[bytes]:
+        """What is told after a position, in batches; a heartbeat where nothing is for long."""
+        at = self._events.get(start.number)
+        if at is None:  # it knows of an event that was not told here yet
+            at = self._events[self.base]
+        back, ticks = Return(start), self._ticks
+        while True:
+            batch: list[bytes] = []
+            size = 0
+            while at.next is not None and size < _BATCH:
+                at = at.next
+                if _is_before(at, start):
+                    continue
+                for data in _given(back, at) if back.waits else (at.data,):
+                    batch.append(data)
+                    size += len(data)
+            if batch:
+                ticks = self._ticks
+                yield b"".join(batch)
+            elif at.next is not None:
+                continue
+            elif self.over:
+                return
+            elif ticks != self._ticks:
+                ticks = self._ticks
+                yield HEARTBEAT
+            else:
+                await self._bell.wait()
+
+
+def _is_before(node: Node, start: Position) -> bool:
+    """Whether a frame was given already to somebody who comes back at a position."""
+    if isinstance(node.item, Recorded):
+        return node.item.number <= start.number
+    return node.position.number < start.number and node.item is not None
+
+
+def _given(back: Return, node: Node) -> Iterator[bytes]:
+    """What of a frame is told to somebody who came back in the middle of an answer."""
+    item = node.item
+    if item is None or isinstance(item, Recorded):
+        if item is None or ends_answer(item.event):
+            yield from _anew(back.give_up(), node.position.number - (item is not None))
+        yield node.data
+        return
+    pieces = list(back.take(item))
+    if len(pieces) == 1:
+        yield told(pieces[0], str(node.position))  # what is left of it ends where all of it does
+    else:
+        yield from _anew(pieces, node.position.number)
+
+
+def _anew(pieces: Iterable[StreamEvent], number: int) -> Iterator[bytes]:
+    """An answer that is told from its beginning."""
+    tally = Tally(number)
+    for piece in pieces:
+        position = tally.piece(piece)
+        yield told(piece, str(position))
+
+
+class Hub:
+    """The loops that are followed just now.
+
+    Args:
+        follow: what happens in a loop from an event's number on; see `Runtime.follow`.
+        stage: the stage that a loop is in.
+        heartbeat: seconds after which somebody who was told nothing is told that all is well.
+    """
+
+    def __init__(
+        self,
+        follow: Callable[[str, int], AsyncGenerator[Item]],
+        stage: Callable[[str], Awaitable[Stage]],
+        heartbeat: float = 15.0,
+    ) -> None:
+        self._follow = follow
+        self._stage = stage
+        self._heartbeat = heartbeat
+        self._courses: dict[str, list[Course]] = {}
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def follow(self, loop_id: str, start: Position) -> AsyncGenerator[bytes]:
+        """What is told of a loop after a position, as server-sent events, until it is over."""
+        course = self._join(loop_id, start.number)
+        try:
+            async with aclosing(course.follow(start)) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            await self._leave(loop_id, course)
+
+    def _join(self, loop_id: str, number: int) -> Course:
+        courses = self._courses.setdefault(loop_id, [])
+        course = next((one for one in courses if one.base <= number and not one.over), None)
+        if course is None:
+            course = Course(number)
+            courses.append(course)
+            course.reading = asyncio.create_task(self._read(loop_id, course))
+        course.followers += 1
+        if self._ticking is None:
+            self._ticking = asyncio.create_task(self._tick())
+        return course
+
+    async def _leave(self, loop_id: str, course: Course) -> None:
+        course.followers -= 1
+        if course.followers:
+            return
+        courses = self._courses[loop_id]
+        courses.remove(course)
+        if not courses:
+            del self._courses[loop_id]
+        tasks = [course.reading]
+        if not self._courses:
+            tasks.append(self._ticking)
+            self._ticking = None
+        for task in tasks:
+            if task is not None:
+                task.cancel()
+        await asyncio.gather(*[task for task in tasks if task is not None], return_exceptions=True)
+
+    async def _read(self, loop_id: str, course: Course) -> None:
+        try:
+            async with aclosing(self._follow(loop_id, course.base)) as items:
+                async for item in items:
+                    course.tell(item)
+            course.end(frame("over", Over(loop_id, await self._stage(loop_id))))
+        except Exception as error:
+            course.end(failed(unexpected(error).record()))
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self._heartbeat)
+            for courses in self._courses.values():
+                for course in courses:
+                    course.tick()

@@ -1,0 +1,52 @@
+"""The server's log: one JSON object a line, on stderr unless it is told otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
+
+if TYPE_CHECKING:
+    from flyball.adapters.http.gate import Passed
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class Log:
+    """Writes lines. What a caller sent is in them only as JSON strings: nobody writes lines of their own."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out
+
+    def request(self, scope: Any, passed: Passed, seconds: float) -> None:
+        """A request was answered, or its caller went away (status 499)."""
+        line: dict[str, Any] = {
+            "event": "request",
+            "method": scope["method"],
+            "path": scope["path"][:300],
+            "operation": passed.operation,
+            "status": passed.status or 499,
+            "ms": round(seconds * 1000, 3),
+            "request_id": passed.correlation.request_id,
+            "trace_id": passed.correlation.trace_id,
+        }
+        principal = passed.principal
+        known = {"tenant": principal.tenant, "token": principal.token, "loop_id": passed.loop_id}
+        line |= {name: value for name, value in known.items() if value}
+        if passed.failure is not None:
+            line["failure"] = "".join(traceback.format_exception(passed.failure))[-8000:]
+        self.write("info" if passed.failure is None else "error", line)
+
+    def note(self, event: str, **facts: Any) -> None:
+        """Something that happened to the server itself."""
+        self.write("info", {"event": event, **facts})
+
+    def write(self, level: str, line: dict[str, Any]) -> None:
+        """A line."""
+        now = time.time()
+        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
+        text = _encode({"at": when, "level": level, **line}).decode()
+        (self._out or sys.stderr).write(f"{text}\n")

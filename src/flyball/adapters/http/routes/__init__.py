@@ -1,0 +1,1 @@
+"""The operations of the system's own API, by what they are about."""

@@ -1,0 +1,179 @@
+"""Requests to agents: served at once, in pieces, or in their own time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from flyball.adapters.http.asking import Answer, Asking, Stream
+from flyball.adapters.http.frames import frame
+from flyball.adapters.http.metrics import Metrics
+from flyball.adapters.http.operations import Operation
+from flyball.adapters.http.problems import MEDIA_TYPE, problem_of
+from flyball.adapters.http.serving import LOOP
+from flyball.adapters.http.tokens import Scope
+from flyball.core.errors import InvalidRequest, SignalRefused
+from flyball.core.ids import new_id
+from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+
+_encode = msgspec.json.Encoder().encode
+
+
+NewLoopId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{0,128}$")]
+"""The id that a caller chooses for a loop; one is made where it is empty."""
+
+
+class RunQuery(Struct, frozen=True):
+    """How a run is begun. With the id of a loop that is there, the same request joins it."""
+
+    loop_id: NewLoopId = ""
+    on_disconnect: Literal["go_on", "cancel"] = "go_on"
+
+
+class Begun(Struct, frozen=True):
+    """A loop that has begun, and goes on by itself."""
+
+    loop_id: str
+
+
+def request_operations(metrics: Metrics) -> list[Operation]:
+    """The operations that have agents serve requests."""
+
+    async def handle_request(asking: Asking) -> Answer:
+        agent, request, query = await _read(asking)
+        loop_id = query.loop_id or new_id()
+        serving = asking.service.handle(agent, request, loop_id=loop_id)
+        if query.on_disconnect == "cancel":
+            serving = _unless_gone(asking, loop_id, serving)
+        response = await serving
+        metrics.ran(agent, response)
+        return answer_of(response, asking)
+
+    async def stream_request(asking: Asking) -> Stream:
+        agent, request, query = await _read(asking)
+        asking.service.system(agent)
+        loop_id = query.loop_id or new_id()
+
+        async def events() -> AsyncGenerator[bytes]:
+            yield frame("begun", Begun(loop_id))
+            async with aclosing(asking.service.stream(agent, request, loop_id=loop_id)) as pieces:
+                async for piece in pieces:
+                    if not isinstance(piece, SystemResponse):
+                        yield frame("piece", piece)
+                        continue
+                    metrics.ran(agent, piece)
+                    if piece.error is None:
+                        yield frame("response", piece.to_json())
+                    else:
+                        yield frame("problem", problem_of(piece.error, asking.correlation.request_id, piece))
+
+        gone = cancelling(asking, loop_id) if query.on_disconnect == "cancel" else None
+        return Stream(events(), gone, {LOOP: loop_id})
+
+    async def begin_loop(asking: Asking) -> Answer:
+        agent, request, query = await _read(asking)
+        loop_id = await asking.service.begin(agent, request, loop_id=query.loop_id)
+        return Answer(Begun(loop_id), 202, {LOOP: loop_id, "Location": f"/api/loops/{loop_id}"})
+
+    many: dict[str, Any] = {
+        "scope": Scope.RUN,
+        "body": SystemRequest,
+        "query": RunQuery,
+        "tag": "requests",
+    }
+    base = "/api/agents/{agent}"
+    return [
+        Operation(
+            "POST",
+            f"{base}/requests",
+            "Have an agent serve a request, and wait for the response",
+            handle_request,
+            gives={200: SystemResponse},
+            problems=(404, 408, 409, 422),
+            **many,
+        ),
+        Operation(
+            "POST",
+            f"{base}/stream",
+            "Have an agent serve a request, and be told the answer in pieces",
+            stream_request,
+            gives={200: Stream},
+            problems=(404, 422),
+            long=True,
+            **many,
+            about="Events: `begun` with the loop's id, `piece` (a stream event) as they come, and last "
+            "`response` or `problem`. Who loses the connection goes on at `/api/loops/{loop_id}/stream`.",
+        ),
+        Operation(
+            "POST",
+            f"{base}/loops",
+            "Have an agent begin to serve a request; it goes on by itself",
+            begin_loop,
+            gives={202: Begun},
+            problems=(404, 409, 422),
+            **many,
+        ),
+    ]
+
+
+async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
+    query = asking.query(RunQuery)
+    request = SystemRequest.from_json(await asking.json())
+    if len(request.messages) > asking.limits.messages:
+        raise InvalidRequest(
+            f"messages has {len(request.messages)} messages, and at most {asking.limits.messages} are taken",
+            field="messages",
+        )
+    ids = asking.correlation
+    request = replace(
+        request,
+        request_id=request.request_id or ids.request_id,
+        trace_id=request.trace_id or ids.trace_id,
+    )
+    return asking.values["agent"], request, query
+
+
+def answer_of(response: SystemResponse, asking: Asking) -> Answer:
+    """A response as an answer: the document, or a problem that has it."""
+    headers = {LOOP: response.loop_id} if response.loop_id else {}
+    if response.error is None:
+        return Answer(_encode(response.to_json()), headers=headers)
+    problem = problem_of(response.error, asking.correlation.request_id, response)
+    after = (response.error.details or {}).get("retry_after")
+    if isinstance(after, int | float):
+        headers["Retry-After"] = str(max(1, round(after)))
+    return Answer(_encode(problem), problem.status, headers, MEDIA_TYPE)
+
+
+def cancelling(asking: Asking, loop_id: str) -> Callable[[], Awaitable[None]]:
+    """Cancels a loop whose caller has gone, and had asked for that."""
+
+    async def gone() -> None:
+        by = asking.principal.name or "the caller"
+        try:
+            await asking.service.signal(loop_id, Signal(SignalType.CANCEL, "its caller went away", by=by))
+        except SignalRefused:
+            return  # it is over already
+
+    return gone
+
+
+async def _unless_gone(asking: Asking, loop_id: str, serving: Awaitable[SystemResponse]) -> SystemResponse:
+    """What is served, unless its caller goes away: then it is cancelled, and what came of it is given."""
+    serving = asyncio.ensure_future(serving)
+    gone = asyncio.ensure_future(asking.gone())
+    try:
+        await asyncio.wait([serving, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            await cancelling(asking, loop_id)()
+        return await serving
+    finally:
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)

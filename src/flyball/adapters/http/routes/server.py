@@ -1,0 +1,141 @@
+"""What is about the server itself: whether it is well, its numbers, its agents, what was put aside."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from msgspec import Struct
+
+from flyball.adapters.http.asking import Answer, Asking
+from flyball.adapters.http.metrics import MEDIA_TYPE, Metrics
+from flyball.adapters.http.operations import Operation
+from flyball.adapters.http.problems import NotFound
+from flyball.adapters.http.tokens import Scope
+from flyball.core.errors import FlyballError
+from flyball.orchestrate.service import AgentCard, DeadLetter
+
+_PATIENCE = 2.0
+"""Seconds that the journal has to answer before the server is said not to be ready."""
+
+
+class Health(Struct, frozen=True):
+    """That the server is there."""
+
+    status: Literal["ok", "unready"]
+    version: str
+    reason: str = ""
+
+
+class Agents(Struct, frozen=True):
+    """The agents that are served."""
+
+    agents: tuple[AgentCard, ...]
+
+
+class Letters(Struct, frozen=True):
+    """What no worker could do anything with."""
+
+    dead_letters: tuple[DeadLetter, ...]
+
+
+class Requeued(Struct, frozen=True):
+    """A message that was given to the workers again."""
+
+    number: int
+
+
+def version() -> str:
+    """Flyball's version."""
+    from importlib.metadata import version as installed
+
+    return installed("flyball")
+
+
+def server_operations(metrics: Metrics) -> list[Operation]:
+    """The operations that are about the server."""
+
+    async def health(asking: Asking) -> Answer:
+        return Answer(Health("ok", version()))
+
+    async def ready(asking: Asking) -> Answer:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await asking.service.ready()
+        except (FlyballError, TimeoutError) as error:
+            return Answer(Health("unready", version(), str(error) or "the journal does not answer"), 503)
+        return Answer(Health("ok", version()))
+
+    async def read_metrics(asking: Asking) -> Answer:
+        return Answer(metrics.text(), media_type=MEDIA_TYPE)
+
+    async def list_agents(asking: Asking) -> Answer:
+        return Answer(Agents(asking.service.agents()))
+
+    async def read_agent(asking: Asking) -> Answer:
+        return Answer(asking.service.agent(asking.values["agent"]))
+
+    async def list_dead_letters(asking: Asking) -> Answer:
+        dead = asking.service.dead
+        return Answer(Letters(() if dead is None else tuple(await dead.list())))
+
+    async def requeue_dead_letter(asking: Asking) -> Answer:
+        dead, number = asking.service.dead, asking.values["number"]
+        known = number.isascii() and number.isdecimal() and len(number) < 19
+        if dead is None or not known or not await dead.requeue(int(number)):
+            raise NotFound(f"nothing with the number {number[:100]!r} was put aside")
+        return Answer(Requeued(int(number)), 202)
+
+    return [
+        Operation(
+            "GET", "/health", "Whether the server runs", health, scope=None, gives={200: Health}, tag="server"
+        ),
+        Operation(
+            "GET",
+            "/ready",
+            "Whether it can serve: its journal answers",
+            ready,
+            scope=None,
+            gives={200: Health, 503: Health},
+            tag="server",
+        ),
+        Operation(
+            "GET",
+            "/metrics",
+            "Numbers for Prometheus",
+            read_metrics,
+            scope=Scope.ADMIN,
+            gives={200: str},
+            tag="server",
+            media_type=MEDIA_TYPE,
+        ),
+        Operation("GET", "/api/agents", "The agents", list_agents, gives={200: Agents}, tag="agents"),
+        Operation(
+            "GET",
+            "/api/agents/{agent}",
+            "An agent",
+            read_agent,
+            gives={200: AgentCard},
+            problems=(404,),
+            tag="agents",
+        ),
+        Operation(
+            "GET",
+            "/api/dead-letters",
+            "What no worker could do anything with, and why",
+            list_dead_letters,
+            scope=Scope.ADMIN,
+            gives={200: Letters},
+            tag="server",
+        ),
+        Operation(
+            "POST",
+            "/api/dead-letters/{number}/requeue",
+            "Give it to the workers again",
+            requeue_dead_letter,
+            scope=Scope.ADMIN,
+            gives={202: Requeued},
+            problems=(404,),
+            tag="server",
+        ),
+    ]

@@ -1,0 +1,212 @@
+"""The services of tenants: a journal of its own for each, so that none can see what is another's.
+
+    SQLite      the file of no tenant in particular; beside it, tenants/<name>/ with one for each
+    NATS        a connection for each: an account of its own there
+
+A service is made when it is first asked for, and kept until all are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flyball.core.errors import FlyballError, UserError
+from flyball.core.events import Ended, FlowStarted, Started
+from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.local import LocalRuntime
+from flyball.orchestrate.service import SERVED, DeadLetter, Service
+from flyball.runtime.sqlite import SQLiteJournal
+
+if TYPE_CHECKING:
+    from flyball.runtime.nats import NatsOptions, NatsRuntime
+
+_AT_ONCE = 200
+"""How many loops are looked at before others have their turn."""
+
+
+class Tenants:
+    """The services, by tenant; each is made once. The one of no tenant in particular has no name."""
+
+    def __init__(self, open_one: Callable[[str], Awaitable[OpenService]]) -> None:
+        self._open_one = open_one
+        self._open: dict[str, asyncio.Task[OpenService]] = {}
+
+    async def __call__(self, tenant: str = "") -> Service:
+        """The service of a tenant.
+
+        Raises:
+            FlyballError: its journal cannot be had.
+        """
+        opening = self._open.get(tenant)
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+            opening = self._open[tenant] = asyncio.ensure_future(self._open_one(tenant))
+        if not opening.done():
+            await asyncio.shield(opening)
+        return opening.result().service
+
+    async def drain(self, seconds: float) -> None:
+        """Give all that is under way so many seconds; see `Service.drain`."""
+        await asyncio.gather(*[one.service.drain(seconds) for one in await self._opened()])
+
+    async def aclose(self) -> None:
+        """Stop everything, as it is recorded."""
+        for one in await self._opened():
+            await one.aclose()
+        self._open.clear()
+
+    async def _opened(self) -> list[OpenService]:
+        found = await asyncio.gather(*self._open.values(), return_exceptions=True)
+        return [one for one in found if not isinstance(one, BaseException)]
+
+
+class OpenService:
+    """A service, and how what it stands on is closed."""
+
+    def __init__(self, service: Service, close: Callable[[], Awaitable[None]]) -> None:
+        self.service = service
+        self._close = close
+
+    async def aclose(self) -> None:
+        """Close it, and what it stands on."""
+        await self.service.aclose()
+        await self._close()
+
+
+def local_services(
+    agents: Sequence[Agent[Any, Any]], journal: Path, *, deps: Any = None, **options: Any
+) -> Tenants:
+    """Services whose loops run in this process, over SQLite.
+
+    Loops that a service before has begun and left unfinished are gone on with, as soon as their tenant is
+    asked for; but not where another server uses the same file.
+    """
+
+    async def open_one(tenant: str) -> OpenService:
+        file = journal if not tenant else journal.parent / "tenants" / tenant / journal.name
+        _make_private(file)
+        opened = SQLiteJournal(file)
+        await opened.__aenter__()
+        runtime = LocalRuntime(opened)
+        service = Service(agents, runtime, deps=deps, **options)
+        lock = _alone(file)
+        recovering = None if lock is None else asyncio.create_task(recover(service))
+
+        async def close() -> None:
+            if recovering is not None:
+                recovering.cancel()
+                await asyncio.gather(recovering, return_exceptions=True)
+            await runtime.aclose()
+            await opened.close()
+            if lock is not None:
+                os.close(lock)
+
+        return OpenService(service, close)
+
+    return Tenants(open_one)
+
+
+def nats_services(
+    agents: Sequence[Agent[Any, Any]],
+    options: NatsOptions,
+    tenants: Mapping[str, NatsOptions] | None = None,
+    **more: Any,
+) -> Tenants:
+    """Services whose loops workers carry on, over NATS. Each tenant has a connection of its own."""
+
+    async def open_one(tenant: str) -> OpenService:
+        from flyball.runtime.nats import NatsRuntime
+
+        known = {"": options, **(tenants or {})}
+        if tenant not in known:
+            raise UserError(f"the tenant {tenant!r} has no NATS account here: name one for it")
+        runtime = await NatsRuntime.open(known[tenant])
+        service = Service(agents, runtime, dead=NatsDeadLetters(runtime), **more)
+        return OpenService(service, runtime.aclose)
+
+    return Tenants(open_one)
+
+
+class NatsDeadLetters:
+    """What was put aside on a NATS server. See `DeadLetters`."""
+
+    def __init__(self, runtime: NatsRuntime) -> None:
+        self._runtime = runtime
+
+    async def list(self) -> Sequence[DeadLetter]:
+        """See `DeadLetters.list`."""
+        from flyball.runtime.nats.dead import dead_letters
+
+        return [
+            DeadLetter(number, dead.subject, dead.code, dead.reason, dead.at, dead.times)
+            for number, dead in await dead_letters(self._runtime.bus)
+        ]
+
+    async def requeue(self, number: int) -> bool:
+        """See `DeadLetters.requeue`."""
+        from flyball.runtime.nats.dead import dead_letters, requeue
+
+        for known, dead in await dead_letters(self._runtime.bus):
+            if known == number:
+                await requeue(self._runtime.bus, number, dead)
+                return True
+        return False
+
+
+async def recover(service: Service) -> list[str]:
+    """Go on with the loops that a service has begun and left unfinished; their ids.
+
+    One that cannot be gone on with (its agent is not here, its time is up) stays as it is.
+    """
+    journal, found = service.journal, list[str]()
+    for looked, loop_id in enumerate(await journal.loops(), 1):
+        if looked % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+        events = await journal.read(loop_id)
+        if not events or isinstance(events[-1], Ended) or not _is_ours(events[0]):
+            continue
+        try:
+            await service.resume(loop_id)
+        except FlyballError:
+            continue  # it is listed as interrupted, and `resume` says why
+        found.append(loop_id)
+    return found
+
+
+def _is_ours(first: Any) -> bool:
+    """Whether a loop was begun by a service, and not under another loop."""
+    begun = isinstance(first, Started | FlowStarted) and not first.parent_loop_id
+    return begun and (first.metadata or {}).get("flyball") == SERVED["flyball"]
+
+
+def _make_private(file: Path) -> None:
+    """Have a file that only its owner may read, where there is none yet.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    if file.exists():
+        return
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise UserError(f"the journal {file} cannot be made: {error.strerror or error}") from error
+
+
+def _alone(file: Path) -> int | None:
+    """Be the only server with a journal's file, until what is given is closed; None where another one is."""
+    try:
+        import fcntl
+    except ImportError:
+        return None  # where files cannot be locked, it cannot be told
+    descriptor = os.open(f"{file}.serving", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
