@@ -98,28 +98,49 @@ class Tally:
             self._begin()
         elif isinstance(piece, PartEnd | Finish):
             self._closed += 1
+            self._sum(_end(piece))
         else:
             text = _text_of(piece)
             if self.begins(piece.index):
                 self._begun.add(piece.index)
                 self._characters += 1
-                text = _head(piece) + text
-            self._characters += len(_text_of(piece))
-            self._checksum = crc32(text.encode(errors="surrogatepass"), self._checksum)
+                self._sum(_head(piece))
+            self._characters += len(text)
+            self._sum(text)
         return self.position
+
+    def _sum(self, text: str) -> None:
+        self._checksum = crc32(text.encode(errors="surrogatepass"), self._checksum)
 
     def begins(self, index: int) -> bool:
         """Whether nothing came of this part before."""
         return index not in self._begun
 
 
+def _end(piece: PartEnd | Finish) -> str:
+    if isinstance(piece, Finish):
+        return "\0end\0"
+    # One that never began is all there at its end.
+    whole = "" if piece.part is None or isinstance(piece.part, Text | Thinking) else _kind(piece.part)
+    return f"\0{piece.index} end {whole}\0"
+
+
 def _head(piece: PartStart | TextDelta | ThinkingDelta | ToolCallDelta) -> str:
     """What tells a part from others, besides its text."""
-    part = piece.part if isinstance(piece, PartStart) else None
+    if isinstance(piece, PartStart):
+        kind = _kind(piece.part)
+    else:
+        kind = "thinking" if isinstance(piece, ThinkingDelta) else "text"
+    return f"\0{piece.index} {kind}\0"
+
+
+def _kind(part: Part) -> str:
+    if isinstance(part, Text | Thinking):
+        return "text" if isinstance(part, Text) else "thinking"
     if isinstance(part, ToolCall):
-        return f"\0{piece.index} call {part.id} {part.name}\0"
-    thinks = isinstance(part, Thinking) or isinstance(piece, ThinkingDelta)
-    return f"\0{piece.index} {'thinking' if thinks else 'text'}\0"
+        unknown = " {}" if part.args_json == "{}" else ""  # which is more than nothing, and less than a text
+        return f"call {part.id} {part.name}{unknown}"
+    return repr(part)
 
 
 def _text_of(piece: PartStart | TextDelta | ThinkingDelta | ToolCallDelta) -> str:
