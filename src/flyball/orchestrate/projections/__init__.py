@@ -25,8 +25,9 @@ from flyball.orchestrate.projections.loop_events import (
     loop_ended,
 )
 from flyball.orchestrate.projections.normal_form import normal_form
-from flyball.orchestrate.projections.tool_calls import ToolCallRecord, tool_calls_made
+from flyball.orchestrate.projections.tool_calls import tool_calls_made
 from flyball.orchestrate.projections.trajectory import Detail, trajectory
+from flyball.orchestrate.tool_record import ToolCallRecord
 
 if TYPE_CHECKING:
     from flyball.observe.timeline import (
