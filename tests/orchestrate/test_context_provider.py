@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from flyball import Agent, Knowledge, MemoryJournal, tool
-from flyball.adapters.cli.explaining import explain
 from flyball.context.builder import ContextBuilder
 from flyball.context.chunk import Chunk
 from flyball.context.in_memory import InMemoryRetriever
@@ -15,6 +14,7 @@ from flyball.context.policy import ContextPolicy
 from flyball.core.errors import KnowledgeFailed, UserError
 from flyball.core.events import Admitted, TurnPrepared
 from flyball.core.messages import Image, Message, Text, system, user
+from flyball.orchestrate.projections.explanation import explain
 from flyball.testing import ScriptedEngine, tool_call
 
 LIBRARY = Chunk("The library closes at nine.", "town.md#library")

@@ -71,7 +71,7 @@ from flyball.orchestrate.projections import (
     loop_entity,
     trajectory,
 )
-from flyball.orchestrate.projections.task_facts import UNLIMITED
+from flyball.orchestrate.task_facts import UNLIMITED
 from tests.orchestrate.journals import journals
 
 LOOK = ToolSpec(ToolDefinition("look", {"type": "object"}))

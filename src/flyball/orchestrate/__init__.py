@@ -16,7 +16,9 @@
     agent, runs, result what users hold
     replay, correlation a journal taken event by event, and the ids of each event
     lifecycle           phases and stages, derived from the state and from the journal
-    projections         the other views of a journal: tool calls, timeline, normal form
+    projections         the other views of a journal: summary, course, explanation, tool calls, timeline
+    standing, provenance    how a loop stands now, and what it was begun with
+    rendering           what engines make of the requests of an explanation
     contracts, system   the system's door: requests in, responses out (requesting, responding)
 
 Rules: the machine has no I/O, no clock and no callback; the driver has no policy; whatever a user's code

@@ -16,9 +16,9 @@ from flyball.core.messages import ToolCall
 from flyball.core.spec import Purpose
 from flyball.inference.request import Request
 from flyball.orchestrate.facts import call_facts
-from flyball.orchestrate.projections.task_facts import role_of
 from flyball.orchestrate.requests import RequestParts, request_of
 from flyball.orchestrate.state import State
+from flyball.orchestrate.task_facts import role_of
 
 
 class InferCommand(Struct, frozen=True, omit_defaults=True, tag="infer"):

@@ -71,7 +71,7 @@ def editor_task(state: State, spec: LoopSpec) -> TaskMessage:
     """The task of the editor: `state` is that of an architect that has answered, `spec` the editor's."""
     from flyball.core.forms.semstreams import TaskMessage
     from flyball.orchestrate.projections.loop_entity import result_of
-    from flyball.orchestrate.projections.task_facts import task_id_of
+    from flyball.orchestrate.task_facts import task_id_of
 
     asked = state.prompt.text if state.prompt is not None else ""
     deepest = limited(spec, state.spec.limits.max_depth).limits.max_depth

@@ -8,11 +8,13 @@ import pytest
 
 from flyball import Agent, MemoryJournal, user
 from flyball.adapters.cli.driven import Driven
-from flyball.adapters.cli.origin import KEY, Origin, agent_and_model, origin_of, said_first
+from flyball.adapters.cli.origin import Origin, agent_and_model, origin_of
 from flyball.adapters.cli.places import data_folder, journal_file
 from flyball.core.messages import assistant, tool_result
 from flyball.inference.answers import tool_call
 from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.projections.summary import said_first
+from flyball.orchestrate.provenance import KEY
 from flyball.orchestrate.recorded import load
 
 

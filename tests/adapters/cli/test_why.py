@@ -33,10 +33,9 @@ from flyball import (
     retrying,
     tool,
 )
-from flyball.adapters.cli.explaining import Explanation, explain
+from flyball.adapters.cli.next_commands import commands
 from flyball.adapters.cli.on_the_way import on_the_way
 from flyball.adapters.cli.page import print_explanation
-from flyball.adapters.cli.rendering import with_prompts
 from flyball.adapters.cli.timeline import steps_of
 from flyball.core.errors import ContextExceeded, EngineError, FlyballError, MiddlewareFailed
 from flyball.core.events import Delivered, Event
@@ -45,7 +44,9 @@ from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call
 from flyball.inference.middleware.kinds import CallNext
 from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.projections.explanation import Explanation, explain
 from flyball.orchestrate.recorded import send_signal
+from flyball.orchestrate.rendering import with_prompts
 from tests.adapters.cli.conftest import TOOLBOX, Flyball
 
 
@@ -92,7 +93,7 @@ async def test_each_request_is_what_the_engine_got() -> None:
     ]
     assert [[record.name for record in turn.tools] for turn in told.turns] == [["weather"], ["weather"], []]
     assert told.verdict == "It has its answer: the model answered."
-    assert [step.command.split()[1] for step in told.next] == ["replay", "chat", "fork"]
+    assert [step.command.split()[1] for step in commands(told)] == ["replay", "chat", "fork"]
 
 
 async def test_a_check_that_refused_and_one_that_accepted() -> None:
@@ -186,7 +187,7 @@ async def test_a_limit_that_decided() -> None:
     assert told.verdict.startswith("It ended by the limit max_iterations: ")
     assert told.turns[-1].decided[-1] == "the run ended: failed by the limit max_iterations"
     assert told.error is not None
-    assert told.next[0].command == "flyball resume loop"
+    assert commands(told)[0].command == "flyball resume loop"
 
 
 async def test_a_model_call_that_failed_half_way() -> None:
@@ -199,7 +200,7 @@ async def test_a_model_call_that_failed_half_way() -> None:
     assert told.turns[0].partial == assistant("half")
     assert told.turns[0].error is not None
     assert "INFERENCE_ENGINE_ERROR (inference_failure)" in told.verdict
-    assert "this kind of error may pass" in told.next[0].what
+    assert "this kind of error may pass" in commands(told)[0].what
     print_explanation(told)
 
 
@@ -253,7 +254,7 @@ async def started(engine: ScriptedEngine, **options: Any) -> MemoryJournal:
 async def test_a_run_that_is_not_over() -> None:
     told = explain(await (await started(ScriptedEngine())).read("loop"))
     assert told.verdict == "It is not over: nothing is recorded after turn 1 came to the model call."
-    assert [step.command for step in told.next] == [
+    assert [step.command for step in commands(told)] == [
         "flyball resume loop",
         "flyball fork loop --at 0 -m MODEL",
     ]
@@ -280,7 +281,7 @@ async def test_a_run_that_waits_for_approval() -> None:
     await asyncio.wait([run])
     told = explain(await journal.read("loop"))
     assert told.verdict == "It waits for somebody to approve burn."
-    assert told.next[0].command == "flyball resume loop --approve"
+    assert commands(told)[0].command == "flyball resume loop --approve"
 
 
 async def test_everything_that_was_sent_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from flyball.adapters.cli.answering import Answer
 from flyball.adapters.cli.driven import Driven, default_model
-from flyball.adapters.cli.explaining import Explanation, explain
 from flyball.adapters.cli.naming import find_run
 from flyball.adapters.cli.origin import Origin, origin_of
-from flyball.adapters.cli.rendering import with_prompts
 from flyball.adapters.cli.serving import is_typed, leaving, serving
 from flyball.adapters.cli.shared import Shared
 from flyball.core.errors import UserError
 from flyball.core.ids import new_id
 from flyball.core.messages import Message, Role, user
 from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
+from flyball.orchestrate.projections.explanation import Explanation, explain
 from flyball.orchestrate.recorded import load
+from flyball.orchestrate.rendering import with_prompts
 from flyball.orchestrate.system import System
 
 

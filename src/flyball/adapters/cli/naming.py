@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from flyball.core.errors import LoopNotFound, UserError
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.projections.shortened import short
 
 LAST = "last"
-SHOWN = 12
-"""How much of an id is shown: it holds the millisecond in which the run began."""
-
-
-def short(loop_id: str) -> str:
-    """An id as it is shown: the beginning of a long one."""
-    return loop_id[:SHOWN] if len(loop_id) == 32 and loop_id.isalnum() else loop_id
 
 
 async def find_run(journal: Journal, name: str) -> str:

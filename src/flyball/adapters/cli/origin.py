@@ -13,14 +13,12 @@ from msgspec.structs import replace
 
 from flyball.adapters.cli.driven import Driven
 from flyball.adapters.cli.loading import output_of, tools_of
-from flyball.adapters.cli.standing import this_process
 from flyball.core.errors import UserError
-from flyball.core.events import Event, Forked
-from flyball.core.messages import Message, Role
+from flyball.core.events import Event
 from flyball.orchestrate.machines import AnyState
+from flyball.orchestrate.provenance import KEY, provenance_of
+from flyball.orchestrate.standing import this_process
 from flyball.orchestrate.state import State
-
-KEY = "flyball"
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
@@ -70,23 +68,10 @@ def origin_of(events: Sequence[Event], state: AnyState) -> Origin:
         origin = convert((state.metadata or {}).get(KEY, {}), Origin)
     except ValidationError:
         origin = Origin()
-    if not isinstance(state, State):
-        return origin
-    forked = any(isinstance(event, Forked) for event in events)
-    # A fork may be of another model than the run whose metadata it has.
-    model = state.spec.model if forked or not origin.model else origin.model
-    return replace(origin, model=model)
+    return replace(origin, model=provenance_of(events, state).model)
 
 
 def agent_and_model(events: Sequence[Event], state: State) -> str:
     """Who answered: the model, and the agent's name where it has one of its own."""
-    model = origin_of(events, state).model
+    model = provenance_of(events, state).model
     return model if state.spec.agent == "agent" else f"{state.spec.agent} · {model}"
-
-
-def said_first(state: State) -> str:
-    """The words that a run began with."""
-    if state.prompt is not None:
-        return state.prompt.text
-    asked: list[Message] = [message for message in state.history if message.role is Role.USER]
-    return asked[-1].text if asked else ""

@@ -7,14 +7,15 @@ from typing import Any
 
 import msgspec
 
-from flyball.adapters.cli.explaining import Explanation, Turn
 from flyball.adapters.cli.naming import short
+from flyball.adapters.cli.next_commands import commands
 from flyball.adapters.cli.on_the_way import on_the_way
 from flyball.adapters.cli.screen import out, plain
 from flyball.core.encodable import as_text
 from flyball.core.messages import Message, Retry, Role, Text, Thinking, ToolCall, ToolResult
 from flyball.inference.rendered import Prompt
 from flyball.inference.request import Request
+from flyball.orchestrate.projections.explanation import Explanation, Turn
 
 _ROLES: dict[str, str] = {
     Role.SYSTEM: "magenta",
@@ -41,8 +42,9 @@ def print_explanation(told: Explanation, *, full: bool = False) -> None:
     for one in told.turns:
         page.turn(one, told)
     page.heading("next")
-    width = max([len(step.command) for step in told.next], default=0)
-    for step in told.next:
+    steps = commands(told)
+    width = max([len(step.command) for step in steps], default=0)
+    for step in steps:
         page.line(f"  {step.command:{width}}", "cyan", f"  {step.what}")
 
 

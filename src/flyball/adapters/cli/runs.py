@@ -10,18 +10,17 @@ from msgspec import Struct, to_builtins
 
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
-from flyball.adapters.cli.standing import DEFERRED, INTERRUPTED
-from flyball.core.errors import JournalFailure, UserError
+from flyball.core.errors import UserError
 from flyball.core.events import Stage
-from flyball.orchestrate.contracts.asked import asked_in
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.standing import DEFERRED, INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
     from flyball.observe.run_cost import RunCost
-    from flyball.orchestrate.flow_state import FlowState
+    from flyball.orchestrate.projections.summary import LoopSummary
 
 _COLOURS: dict[str, str] = {
     DEFERRED: "yellow",
@@ -35,7 +34,7 @@ _COLOURS: dict[str, str] = {
 
 
 class Line(Struct, frozen=True):
-    """A run in a few words.
+    """A run in a few words: a `LoopSummary`, as it is listed.
 
     `stage` is a `Stage`, `deferred` or `interrupted`, `error` a code of the taxonomy; `input` and `output`
     are tokens. `waits` are the calls of runs under it that wait for somebody. `cost` is None where no price
@@ -81,9 +80,9 @@ async def _runs(shared: Shared, *, failed: bool, limit: int) -> int:
     if shared.file.exists():
         async with shared.recorded() as journal:
             for loop_id in await journal.loops():
-                line = await line_of(journal, loop_id)
-                if not failed or line.stage in (Stage.FAILED, Stage.CANCELLED, ""):
-                    found.append(line)
+                one = await line_of(journal, loop_id)
+                if not failed or one.stage in (Stage.FAILED, Stage.CANCELLED, ""):
+                    found.append(one)
                 if limit and len(found) == limit:
                     break
     if shared.json:
@@ -98,53 +97,27 @@ async def _runs(shared: Shared, *, failed: bool, limit: int) -> int:
 
 async def line_of(journal: Journal, loop_id: str) -> Line:
     """A run in a few words; of one that cannot be read, why."""
-    from flyball.adapters.cli.costing import cost_of
-    from flyball.adapters.cli.origin import origin_of, said_first
-    from flyball.adapters.cli.standing import standing_in_all
-    from flyball.orchestrate.flow_state import FlowState
-    from flyball.orchestrate.recorded import load_any
+    from flyball.orchestrate.projections.summary import summary_of
 
-    try:
-        events, state = await load_any(journal, loop_id)
-    except JournalFailure as error:
-        return Line(loop_id, 0.0, "", "", "", 0, 0, 0, error.message, error.code)
-    if isinstance(state, FlowState):
-        return _flow_line(state)
-    usage, origin = state.usage, origin_of(events, state)
-    stage, waits = await standing_in_all(journal, events, state, origin.process)
+    return line(await summary_of(journal, loop_id))
+
+
+def line(told: LoopSummary) -> Line:
+    """A summary as it is listed."""
+    is_flow = told.kind == "flow"  # its model and its cost are those of the runs under it
     return Line(
-        loop_id,
-        state.started_at,
-        state.spec.agent,
-        origin.model,
-        stage,
-        state.turn,
-        usage.input_tokens,
-        usage.output_tokens,
-        said_first(state),
-        "" if state.error is None else state.error.code,
-        waits,
-        cost_of(events, state),
-    )
-
-
-def _flow_line(state: FlowState) -> Line:
-    """A flow in a few words: its steps stand for turns, and what all loops under it used for its tokens."""
-    from flyball.orchestrate.machines import stage
-
-    usage, error = state.usage, "" if state.error is None else state.error.code
-    given = asked_in(state.input)
-    return Line(
-        state.loop_id,
-        state.started_at,
-        state.flow.name,
-        "",
-        str(stage(state)),
-        len(state.ended),
-        usage.input_tokens,
-        usage.output_tokens,
-        given,
-        error,
+        told.loop_id,
+        told.started_at,
+        told.agent,
+        "" if is_flow else told.model,
+        told.stage,
+        told.turns,
+        told.usage.input_tokens,
+        told.usage.output_tokens,
+        told.prompt,
+        told.error,
+        told.waits,
+        told.cost,
     )
 
 

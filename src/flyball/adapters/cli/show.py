@@ -27,18 +27,23 @@ def show(
 
 async def _show(name: str, shared: Shared) -> int:
     from flyball.adapters.cli.naming import find_run
-    from flyball.adapters.cli.standing import standing_in_all
     from flyball.orchestrate.flow_state import FlowState
+    from flyball.orchestrate.provenance import provenance_of
     from flyball.orchestrate.recorded import load_any
+    from flyball.orchestrate.standing import standing_in_all
 
     async with shared.recorded() as journal:
         loop_id = await find_run(journal, name)
         events, state = await load_any(journal, loop_id)
+        process = provenance_of(events, state).process
+        stage, waits = await standing_in_all(journal, events, state, process)
         if isinstance(state, FlowState):
-            from flyball.adapters.cli.flow_course import show_flow
+            from msgspec.structs import replace
 
-            return show_flow(events, state, as_json=shared.json)
-        _, waits = await standing_in_all(journal, events, state, "")
+            from flyball.adapters.cli.flow_course import show_flow
+            from flyball.orchestrate.projections.explanation import explain
+
+            return show_flow(events, replace(explain(events), stage=stage), waits, as_json=shared.json)
         if shared.json:
             from msgspec import to_builtins
 
@@ -53,11 +58,10 @@ async def _show(name: str, shared: Shared) -> int:
     from rich.text import Text
 
     from flyball.adapters.cli.screen import out, plain
-    from flyball.adapters.cli.timeline import print_timeline
+    from flyball.adapters.cli.timeline import print_timeline, print_waits
 
     print_timeline(events)
-    for one in waits:
-        out().print(Text(f"⧗ {plain(one)}", style="yellow"), soft_wrap=True)
+    print_waits(waits)
     if state.answer:
         out().print(Text(f"\n{plain(state.answer)}"), soft_wrap=True)
     elif state.error is not None:

@@ -9,42 +9,21 @@ Both take a loop's events, such as `await result.events()` gives them, and read 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard, assert_never
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from flyball.adapters.cli.costing import cost_of
 from flyball.adapters.cli.naming import short
-from flyball.adapters.cli.origin import agent_and_model, origin_of, said_first
-from flyball.adapters.cli.screen import one_line, out
-from flyball.adapters.cli.standing import DEFERRED, INTERRUPTED, standing
-from flyball.core.encodable import as_text
-from flyball.core.events import (
-    ChildEnded,
-    ChildStarted,
-    Ended,
-    Event,
-    Forked,
-    Reopened,
-    Resumed,
-    SignalReceived,
-    Stage,
-    ToolReturned,
-)
-from flyball.core.messages import ResultKind
-from flyball.orchestrate.lifecycle import Phase
+from flyball.adapters.cli.origin import agent_and_model
+from flyball.adapters.cli.screen import one_line, out, plain
+from flyball.core.events import Event, Stage
+from flyball.core.phases import Phase
 from flyball.orchestrate.machine import fold
-from flyball.orchestrate.projections import (
-    InferenceEndEvent,
-    InferenceStartEvent,
-    LifecycleTransitionEvent,
-    TimelineEvent,
-    ToolCallRecord,
-    ToolEndEvent,
-    ToolStartEvent,
-    timeline,
-    tool_calls_made,
-)
+from flyball.orchestrate.projections.cost import cost_of
+from flyball.orchestrate.projections.course import CourseStep, StepKind, course
+from flyball.orchestrate.projections.summary import said_first
+from flyball.orchestrate.provenance import provenance_of
+from flyball.orchestrate.standing import DEFERRED, INTERRUPTED, standing
 from flyball.orchestrate.state import State
 
 if TYPE_CHECKING:
@@ -62,6 +41,20 @@ _ENDS = {
     Phase.COMPLETE: ("✔", "bold green"),
     Phase.ERROR: ("✘", "bold red"),
     Phase.CANCELLED: ("■", "bold yellow"),
+}
+_MARKS = {
+    StepKind.MODEL_CALL: ("◆", "magenta"),
+    StepKind.TOOL_CALL: ("▸", "blue"),
+    StepKind.FLOW_STEP: ("⧗", "yellow"),
+    StepKind.WAIT: ("⧗", "yellow"),
+    StepKind.CHECK: ("↺", "yellow"),
+    StepKind.SIGNAL: ("⚑", "yellow"),
+    StepKind.CHILD: ("⇣", "yellow"),
+    StepKind.CHILD_ENDED: ("⇡", "yellow"),
+    StepKind.RESUMED: ("↻", "yellow"),
+    StepKind.RETRIED: ("↻", "yellow"),
+    StepKind.FORKED: ("⑂", "yellow"),
+    StepKind.END: ("■", "bold yellow"),
 }
 _STAGES: dict[str, str] = {
     DEFERRED: "yellow",
@@ -82,11 +75,6 @@ class Step(Struct, frozen=True):
     about: str = ""
     took: float | None = None
     tokens: str = ""
-
-
-_Beside: TypeAlias = Resumed | Reopened | Forked | SignalReceived | ChildStarted | ChildEnded
-"""What is drawn beside the timeline's own events."""
-_Told: TypeAlias = "TimelineEvent | _Beside"
 
 
 def print_timeline(events: Sequence[Event], console: Console | None = None) -> None:
@@ -160,132 +148,49 @@ class _Rows:
 
 
 def steps_of(events: Sequence[Event]) -> list[Step]:
-    """The steps of a run, in the order of their beginning."""
-    records = {(record.turn, record.call_id): record for record in tool_calls_made(events)}
-    by_call = {call_id: record for (_, call_id), record in records.items()}
-    begun: dict[str, InferenceStartEvent | ToolStartEvent] = {}
-    steps: list[Step] = []
-    others = [event for event in events if isinstance(event, _Beside)]
-    outside = {event.result.call_id for event in events if _is_deferred(event)}
-    told: list[_Told] = sorted([*timeline(events), *others], key=lambda event: event.at)
-    calls = 0
-    for event in told:
-        if isinstance(event, InferenceStartEvent | ToolStartEvent):
-            begun[event.correlation.span_id] = event
-        elif isinstance(event, InferenceEndEvent):
-            calls += 1
-            start = begun.pop(event.correlation.span_id)
-            assert isinstance(start, InferenceStartEvent)
-            steps.append(_inference(start, event, calls))
-        elif isinstance(event, ToolEndEvent):
-            start = begun.pop(event.correlation.span_id)
-            took = event.duration_ms / 1000
-            if event.tool_call_id in outside:
-                took = event.at - start.at
-            steps.append(_tool(_since(start, event, took), took, event, by_call.get(event.tool_call_id)))
-        elif (moment := _moment(event)) is not None:
-            steps.append(moment)
-    over = isinstance(events[-1], Ended)
-    steps += [
-        _deferred(start, by_call.get(start.tool_call_id), over=over)
-        for start in begun.values()
-        if isinstance(start, ToolStartEvent) and start.tool_call_id in outside
-    ]
-    return sorted(steps, key=lambda step: step.at + (1e-9 if step.took is None else 0))
+    """The steps of a run or of a flow, in the order of their beginning; calls under way are not drawn yet.
+
+    Raises:
+        JournalCorrupt: the events are no journal.
+    """
+    return [drawn(step) for step in course(events) if step.ended or step.kind is StepKind.WAIT]
 
 
-def _is_deferred(event: Event) -> TypeGuard[ToolReturned]:
-    """Whether an event says that a call's result will come from outside."""
-    return isinstance(event, ToolReturned) and event.result.status is ResultKind.DEFERRED
-
-
-def _since(
-    start: InferenceStartEvent | ToolStartEvent, end: InferenceEndEvent | ToolEndEvent, took: float
-) -> float:
-    """When a call really began: it was owed from its start on, and may have waited to be made."""
-    return max(start.at, end.at - took)
-
-
-def _inference(start: InferenceStartEvent, end: InferenceEndEvent, number: int) -> Step:
-    sent = f"{start.message_count} message{'s' if start.message_count != 1 else ''}"
-    if start.tool_defs_count:
-        sent += f", {start.tool_defs_count} tool{'s' if start.tool_defs_count != 1 else ''}"
-    sent += ", schema" if start.schema_present else ""
-    sent += ", grammar" if start.grammar_present else ""
-    came = {"stop": "answer", "tool": f"{end.tool_call_count} tool call", "error": "failed"}[
-        end.finish_reason
-    ]
-    plural = "s" if end.finish_reason == "tool" and end.tool_call_count != 1 else ""
-    style = "red" if end.finish_reason == "error" else "magenta"
-    tokens = f"{end.tokens_in} → {end.tokens_out}" if end.tokens_in or end.tokens_out else ""
-    took = end.duration_ms / 1000
+def drawn(step: CourseStep) -> Step:
+    """A step as it is drawn."""
+    usage = step.usage
     return Step(
-        _since(start, end, took),
-        "◆",
-        style,
-        f"model call {number}",
-        f"{_purpose(start)}{sent} → {came}{plural}",
-        took,
-        tokens,
+        step.at,
+        *_mark(step),
+        one_line(step.what),
+        one_line(step.about),
+        step.took if step.ended and step.kind.takes_time else None,
+        f"{usage.input_tokens} → {usage.output_tokens}" if usage is not None and usage.total_tokens else "",
     )
 
 
-def _purpose(start: InferenceStartEvent) -> str:
-    """What a model call is made for, if not for a turn: the request's id tells."""
-    return "summary: " if start.correlation.model_request_id.split("/")[-2:-1] == ["compact"] else ""
+def _mark(step: CourseStep) -> tuple[str, str]:
+    """The sign of a step, and its style."""
+    if step.phase is not None:
+        return _ENDS[step.phase]
+    mark, style = _MARKS[step.kind]
+    if step.kind is StepKind.FLOW_STEP and step.ended:
+        mark, style = ("◆", "magenta") if step.loop_id else ("▸", "blue")
+    return mark, "red" if step.kind.takes_time and step.ok is False and step.ended else style
 
 
-def _tool(at: float, took: float, end: ToolEndEvent, record: ToolCallRecord | None) -> Step:
-    about = ""
-    if record is not None:
-        came = record.error if record.error is not None else as_text(record.result)
-        about = f"{one_line(as_text(record.arguments), 60)} → {one_line(came, 60)}"
-    style = "blue" if end.success else "red"
-    return Step(at, "▸", style, end.tool_name, about, took)
+def print_waits(waits: Sequence[str]) -> None:
+    """The calls of runs under it that wait for somebody."""
+    from rich.text import Text
 
-
-def _deferred(start: ToolStartEvent, record: ToolCallRecord | None, *, over: bool) -> Step:
-    """A call that has begun, and whose result has not come."""
-    called = "" if record is None else f"{one_line(as_text(record.arguments), 60)} → "
-    came = (
-        "its result never came" if over else f"waits for its result from outside: call {start.tool_call_id}"
-    )
-    return Step(start.at, "⧗", "yellow", start.tool_name, f"{called}{came}")
-
-
-def _moment(event: LifecycleTransitionEvent | _Beside) -> Step | None:
-    if isinstance(event, Resumed):
-        return Step(event.at, "↻", "yellow", "resumed", "another process went on")
-    if isinstance(event, Reopened):
-        return Step(event.at, "↻", "yellow", "tried again", event.by and f"by {event.by}")
-    if isinstance(event, Forked):
-        return Step(event.at, "⑂", "yellow", "forked", f"from {short(event.source)} after turn {event.turn}")
-    if isinstance(event, ChildStarted):
-        return Step(event.at, "⇣", "yellow", "child", f"{event.agent} as {event.loop_id}")
-    if isinstance(event, ChildEnded):
-        return Step(event.at, "⇡", "yellow", "child over", f"{event.loop_id}: {event.requests} model calls")
-    if isinstance(event, SignalReceived):
-        signal = event.signal
-        about = " ".join(
-            [text for text in (signal.by and f"by {signal.by}", one_line(signal.text, 100)) if text]
-        )
-        return Step(event.at, "⚑", "yellow", str(signal.type), about)
-    if isinstance(event, LifecycleTransitionEvent):  # pyright: ignore[reportUnnecessaryIsInstance] - it closes the union
-        if event.to_state in _ENDS:
-            mark, style = _ENDS[event.to_state]
-            return Step(event.at, mark, style, str(event.to_state), one_line(event.reason, 200))
-        if event.reason.startswith("retry"):
-            return Step(
-                event.at, "↺", "yellow", "asked again", one_line(event.reason.removeprefix("retry: "), 200)
-            )
-        return None
-    assert_never(event)
+    for one in waits:
+        out().print(Text(f"⧗ {plain(one)}", style="yellow"), soft_wrap=True)
 
 
 def _head(events: Sequence[Event], state: State, whole: float) -> Text:
     from rich.text import Text
 
-    stage, usage = standing(events, state, origin_of(events, state).process), state.usage
+    stage, usage = standing(events, state, provenance_of(events, state).process), state.usage
     head = Text(no_wrap=True, overflow="ellipsis")
     head.append(f"run {short(state.loop_id)}", style="bold cyan")
     head.append(f"  {stage}", style=_STAGES.get(stage, "cyan"))

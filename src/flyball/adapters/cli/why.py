@@ -31,26 +31,27 @@ def why(
 
 
 async def _why(name: str, turn: int | None, shared: Shared, *, full: bool) -> int:
-    from flyball.adapters.cli.explaining import explain
     from flyball.adapters.cli.naming import find_run
-    from flyball.adapters.cli.origin import origin_of
+    from flyball.adapters.cli.next_commands import document
     from flyball.adapters.cli.page import print_explanation
-    from flyball.adapters.cli.rendering import with_prompts
     from flyball.adapters.cli.screen import write_json
-    from flyball.adapters.cli.standing import standing_in_all
     from flyball.core.errors import UserError
     from flyball.orchestrate.flow_state import FlowState
+    from flyball.orchestrate.projections.explanation import explain
+    from flyball.orchestrate.provenance import provenance_of
     from flyball.orchestrate.recorded import load_any
+    from flyball.orchestrate.rendering import with_prompts
+    from flyball.orchestrate.standing import standing_in_all
 
     async with shared.recorded() as journal:
         events, state = await load_any(journal, await find_run(journal, name))
-        if isinstance(state, FlowState):
-            from flyball.adapters.cli.flow_course import why_flow
-
-            return why_flow(events, state, as_json=shared.json)
-        process = origin_of(events, state).process
+        process = provenance_of(events, state).process
         stage, waits = await standing_in_all(journal, events, state, process)
     told = msgspec.structs.replace(explain(events), stage=stage)
+    if isinstance(state, FlowState):
+        from flyball.adapters.cli.flow_course import why_flow
+
+        return why_flow(events, told, waits, as_json=shared.json)
     if waits and not state.awaiting:
         told = msgspec.structs.replace(told, verdict=f"It waits for a run under it: {'; '.join(waits)}.")
     if turn is not None:
@@ -59,7 +60,7 @@ async def _why(name: str, turn: int | None, shared: Shared, *, full: bool) -> in
             raise UserError(f"run {name!r} has no turn {turn}: it has {state.turn}")
     told = await with_prompts(told)
     if shared.json:
-        write_json(msgspec.to_builtins(told))
+        write_json(document(told))
     else:
         print_explanation(told, full=full)
     return 0

@@ -13,7 +13,7 @@ from flyball.core.errors import FailureCategory, SystemError  # noqa: A004 - pag
 from flyball.orchestrate.contracts.request import ExecutionHints, OutputContract, SystemRequest
 from flyball.orchestrate.contracts.response import SystemResponse, ValidationReport, ValidationResult
 from flyball.orchestrate.lifecycle import Mode
-from flyball.orchestrate.projections import ToolCallRecord
+from flyball.orchestrate.tool_record import ToolCallRecord
 
 __all__ = [
     "ExecutionHints",

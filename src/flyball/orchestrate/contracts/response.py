@@ -15,7 +15,7 @@ from flyball.core.messages import JSON, FinishReason
 from flyball.core.usage import RunUsage
 from flyball.orchestrate.contracts.reading import inner, names, one_of, reading, typed
 from flyball.orchestrate.contracts.usage import read_error, read_run_usage, write_error, write_run_usage
-from flyball.orchestrate.projections import ToolCallRecord
+from flyball.orchestrate.tool_record import ToolCallRecord
 
 
 class ValidationResult(Struct, frozen=True, omit_defaults=True):

@@ -10,7 +10,15 @@
     context_events  what was made of its context: that it is summed up, and what was left out
     trajectory      SemStreams' model calls and tool calls, step by step
 
+What is shown to people, whoever shows it, is found in modules of its own:
+
+    summary         a loop in a few words: what lists and searches are made of
+    course          what happened, step by step, with times, tokens and what came of it
+    explanation     what was sent at each turn, what came back, what decided, what may be done next
+    cost            what it cost
+
 Rules: pure functions of the events; no view is kept and none is written, so none can disagree with another.
+Only a summary looks at the time and at other loops as well, where it says how a loop stands.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,8 +33,9 @@ from flyball.orchestrate.projections.loop_events import (
     loop_ended,
 )
 from flyball.orchestrate.projections.normal_form import normal_form
-from flyball.orchestrate.projections.tool_calls import ToolCallRecord, tool_calls_made
+from flyball.orchestrate.projections.tool_calls import tool_calls_made
 from flyball.orchestrate.projections.trajectory import Detail, trajectory
+from flyball.orchestrate.tool_record import ToolCallRecord
 
 if TYPE_CHECKING:
     from flyball.observe.timeline import (

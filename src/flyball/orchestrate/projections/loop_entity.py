@@ -17,14 +17,14 @@ from flyball.core.signals import SignalType
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.projections.deciding import decided_when
-from flyball.orchestrate.projections.task_facts import (
+from flyball.orchestrate.replay import steps
+from flyball.orchestrate.state import State
+from flyball.orchestrate.task_facts import (
     max_iterations_of,
     role_of,
     task_id_of,
     told_of,
 )
-from flyball.orchestrate.replay import steps
-from flyball.orchestrate.state import State
 
 _TOLD = frozenset({"user_id", "channel_type", "channel_id", "workflow_slug", "workflow_step"})
 _USUAL_DEPTH = Limits().max_depth

@@ -15,13 +15,13 @@ from flyball.core.forms.semstreams import (
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections.loop_entity import cancelled_by, loop_entity, result_of
-from flyball.orchestrate.projections.task_facts import (
+from flyball.orchestrate.state import State
+from flyball.orchestrate.task_facts import (
     max_iterations_of,
     role_of,
     task_id_of,
     told_of,
 )
-from flyball.orchestrate.state import State
 
 LoopEnded: TypeAlias = LoopCompletedEvent | LoopFailedEvent | LoopCancelledEvent
 """How a loop may end."""

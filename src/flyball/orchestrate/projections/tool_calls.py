@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-from msgspec import Struct
 
 from flyball.core.events import AnswerReviewed, CallsJudged, Event, ModelAnswered, ToolReturned, ToolStarted
-from flyball.core.messages import JSON, ResultKind, ToolCall
+from flyball.core.messages import ToolCall
 from flyball.observe.tool_outcome import arguments_of, code_of
 from flyball.orchestrate.moves import interrupted
-
-
-class ToolCallRecord(Struct, frozen=True, omit_defaults=True):
-    """One tool invocation: what was called with which arguments, and what came of it.
-
-    `arguments` are those that the tool was run with, as an object; the raw text where they are none. `code`
-    is the taxonomy's code of a failed call. A call that had started and never returned has no duration, and
-    the status `interrupted`. `extra` holds what a foreign record said besides.
-    """
-
-    name: str
-    arguments: JSON
-    result: JSON = None
-    error: str | None = None
-    duration: float | None = None
-    call_id: str = ""
-    turn: int = 0
-    status: ResultKind = ResultKind.RETURN
-    code: str | None = None
-    extra: dict[str, Any] | None = None
+from flyball.orchestrate.tool_record import ToolCallRecord
 
 
 def tool_calls_made(events: Iterable[Event]) -> list[ToolCallRecord]:

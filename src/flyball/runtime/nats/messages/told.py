@@ -32,9 +32,9 @@ from flyball.inference.request import Result
 from flyball.orchestrate.commands import Report
 from flyball.orchestrate.machine import start
 from flyball.orchestrate.performers import model_answered, model_failed
-from flyball.orchestrate.projections.task_facts import role_of
 from flyball.orchestrate.reaching import BESIDE
 from flyball.orchestrate.signalling import signal_event
+from flyball.orchestrate.task_facts import role_of
 from flyball.orchestrate.task_loops import task_of
 from flyball.runtime.nats.messages.frame import not_for, own, read_exact, read_payload, write
 

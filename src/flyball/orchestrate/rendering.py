@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from flyball.adapters.cli.explaining import Explanation, Turn
 from flyball.core.errors import FlyballError
 from flyball.inference.registry import resolve_engine
 from flyball.inference.rendered import Renders
+from flyball.orchestrate.projections.explanation import Explanation, Turn
 
 
 async def with_prompts(told: Explanation) -> Explanation:

@@ -1,4 +1,4 @@
-"""What a recorded run cost, by the public prices, where their package is installed."""
+"""What a recorded loop cost, by the public prices, where their package is installed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from flyball.core.errors import MissingExtra
 from flyball.core.events import Event
 from flyball.core.usage import CallUsage
+from flyball.orchestrate.provenance import provenance_of
 from flyball.orchestrate.spending import spent
 from flyball.orchestrate.state import State
 
@@ -21,23 +22,30 @@ _OWN = ("local", "ollama", "test")
 
 
 def cost_of(events: Sequence[Event], state: State) -> RunCost | None:
-    """What a run cost; None where nobody here knows prices, or none is meant."""
-    from flyball.adapters.cli.origin import origin_of
+    """What a loop cost, with the loops under it that are over; None where nobody here knows prices, or none
+    is meant. What cannot be priced is said to be unknown in it, and is never 0.
+    """
+    return cost_of_calls(spent(state), provenance_of(events, state).model)
+
+
+def cost_of_calls(calls: Sequence[CallUsage], model: str) -> RunCost | None:
+    """What some model calls cost; `model` is the string of the loop that made them: it says who serves those
+    of which nothing else does. None as in `cost_of`.
+    """
     from flyball.observe.cost import CostTracker
     from flyball.observe.prices import served
 
-    model = origin_of(events, state).model
-    calls = [_told_by(call, model) for call in spent(state)]
-    if all(served(call).provider in _OWN for call in calls):
+    told = [_told_by(call, model) for call in calls]
+    if all(served(call).provider in _OWN for call in told):
         return None
     try:
-        return CostTracker().cost_of(calls)
+        return CostTracker().cost_of(told)
     except MissingExtra:
         return None
 
 
 def _told_by(call: CallUsage, model: str) -> CallUsage:
-    """A call with its provider: that of the model string that the run was begun with, if none is known."""
+    """A call with its provider: that of the model string that the loop was begun with, if none is known."""
     from flyball.observe.prices import served
 
     if served(call).provider:

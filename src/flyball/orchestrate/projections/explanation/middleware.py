@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flyball.adapters.cli.checked import compacted
 from flyball.core.around import Around
 from flyball.inference.request import Request
+from flyball.orchestrate.projections.explanation.checked import compacted
 from flyball.orchestrate.sent import Asking
 
 

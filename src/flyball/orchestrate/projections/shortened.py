@@ -1,0 +1,25 @@
+"""Text made short, for what is seen at a glance. What is to be read in full is given in full elsewhere."""
+
+from __future__ import annotations
+
+_SHOWN = 12
+"""How much of an id is shown: it holds the millisecond in which the loop began."""
+
+
+def short(loop_id: str) -> str:
+    """An id as it is shown to a person: the beginning of one that flyball made, any other whole."""
+    return loop_id[:_SHOWN] if len(loop_id) == 32 and loop_id.isalnum() else loop_id
+
+
+def one_line(text: str, limit: int) -> str:
+    """Text on one line, cut where it is longer than the limit."""
+    return cut(" ".join(text[: limit * _SPACES].split()), limit)
+
+
+_SPACES = 20
+"""How much more text than is shown is looked at: of a megabyte only the beginning."""
+
+
+def cut(text: str, limit: int) -> str:
+    """Text that is no longer than the limit; one that was longer ends with an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
