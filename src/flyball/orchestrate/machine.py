@@ -247,7 +247,7 @@ def _owed_end(state: State) -> End:
     return End(effect_id(state, "end", 0), outcome, state.error, cancels, editor)
 
 
-def _settlings(state: State) -> int:
+def settlings(state: State) -> int:
     """A number for each answer of a turn that may be settled: the model's or a tool's, mended or not."""
     return (2 if state.answer is not None else 0) + (0 if state.mended is None else 1)
 
@@ -264,7 +264,7 @@ _OWED: dict[str, Callable[[State], list[Effect]]] = {
     "judge": lambda state: [Judge(effect_id(state, "judge", 0), state.turn, needs_judging(state))],
     "execute": _owed_execution,
     "settle": lambda state: [
-        Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/{_settlings(state)}", state.turn)
+        Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/{settlings(state)}", state.turn)
     ],
     "repair": lambda state: [Infer(effect_id(state, "repair", 0), state.turn, "repair")],
     "deliver": lambda state: [Deliver(effect_id(state, "deliver", 0))],
