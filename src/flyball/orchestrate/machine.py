@@ -39,7 +39,8 @@ Where a loop stands
     anywhere -> [deliver] -> end -> done         by an answer, a failure, a limit, a cancel, the deadline
 
 Steps in brackets are left out where nothing is registered for them: what is not used is never owed.
-A call that its tool defers stays open, and its result is waited for; it may come from anybody.
+A call that its tool defers stays open, and its result is waited for; it may come from anybody. So does a call
+of a tool that is run outside, from the beginning: no Execute is ever owed for it.
 A loop that is paused owes only the wait for a signal; a pause begins where the loop next moves, so that what
 runs may finish. A deadline is owed as a Wait until its time, beside whatever else is owed.
 

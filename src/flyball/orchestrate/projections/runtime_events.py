@@ -276,8 +276,16 @@ class Narrator:
             yield TurnStartedEvent(**of, at=at, turn=turn[1])
 
     def _begins(self, at: float, state: State, of: dict[str, Any]) -> Iterator[RuntimeEvent]:
-        """The model calls and tool calls that are owed now and were not before."""
-        for effect in owed(state):
+        """The model calls and tool calls that are owed now and were not before.
+
+        A call that is run outside is owed by nobody here: it begins where its result is waited for.
+        """
+        outside = [
+            Execute(effect_id(state, "execute", index), state.turn, index)
+            for index in state.deferred
+            if state.spec.tools[state.calls[index].name].outside
+        ]
+        for effect in (*owed(state), *outside):
             kind = type(effect)
             if (kind is not Infer and kind is not Execute) or effect.id in self._begun:
                 continue
