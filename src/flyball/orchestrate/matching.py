@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from flyball.core.errors import LoopMismatch, UserError
 from flyball.core.events import Event, Forked, Started
 from flyball.core.spec import LoopSpec
@@ -25,14 +27,11 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
             loop_id=wanted.loop_id,
             differs=["kind"],
         )
-    prompt, spec = first.prompt, first.spec
-    for event in events:
-        if isinstance(event, Forked):
-            prompt, spec = event.prompt or prompt, event.spec
+    begun = begun_as(events)
     recorded = {
-        "prompt": prompt,
+        "prompt": begun.prompt,
         "history": first.history,
-        "spec": spec,
+        "spec": begun.spec,
         "metadata": first.metadata,
         "carried": first.carried,
         "tool_state": first.tool_state,
@@ -45,6 +44,18 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
             loop_id=wanted.loop_id,
             differs=differs,
         )
+
+
+def begun_as(events: Sequence[Event]) -> Started:
+    """How an agent's loop began, with the prompt and the spec that it goes by now: a fork has others."""
+    first = events[0]
+    assert isinstance(first, Started), "an agent's loop begins so"
+    for event in events:
+        if isinstance(event, Forked):
+            first = replace(
+                first, prompt=event.prompt or first.prompt, spec=event.spec, loop_id=event.loop_id
+            )
+    return first
 
 
 def check_bound(spec: LoopSpec, bindings: Bindings) -> None:
