@@ -324,7 +324,7 @@ class Service:
         if isinstance(state, State):
             if retry is not None:
                 await self.runtime.signal(loop_id, retry)
-            await self.runtime.carry_on(system.bindings_for(state), loop_id)
+            await self.runtime.carry_on(system.bindings_for(state.spec), loop_id)
         elif not self._drives(loop_id):
             if retry is not None and state.outcome in (None, Outcome.SUCCESS):
                 await self.runtime.signal(loop_id, retry)  # which is refused, and says why
