@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -73,10 +73,8 @@ class Asking:
         Raises:
             InvalidRequest: a parameter that there is none of, or a value that it cannot have.
         """
-        known = get_type_hints(kind)
-        names = {name.removesuffix("_"): name for name in known}
         for name in self.query_values:
-            if name not in names:
+            if name not in (names := kind.__struct_encode_fields__):
                 near = get_close_matches(name, names, 1)
                 meant = f": did you mean {near[0]}?" if near else f"; there are: {', '.join(names) or 'none'}"
                 raise InvalidRequest(f"there is no parameter {name[:100]!r}{meant}", field=name[:100])
