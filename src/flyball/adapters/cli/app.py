@@ -34,6 +34,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
+mcp = App(name="mcp", help="MCP servers: list what they offer.", sort_key=9)
 _COMMANDS = {
     "ask": """Ask a model something; the run is recorded.
 
@@ -71,6 +72,12 @@ for number, (name, about) in enumerate(_COMMANDS.items()):
 for name, about in _MODELS.items():
     models.command(f"{_HERE}.models:{name}_models", name=name, help=about)
 app.command(models)
+mcp.command(
+    f"{_HERE}.mcp:list_tools",
+    name="tools",
+    help="List the tools that MCP servers offer, under the names that a model would call them by.",
+)
+app.command(mcp)
 
 
 def call(argv: Sequence[str]) -> int:
