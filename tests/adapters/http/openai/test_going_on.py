@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from flyball import Agent, MemoryJournal, System, SystemRequest, tool
 from flyball.adapters.http.openai.call_ids import call_name
 from flyball.adapters.http.openai.going_on import answering, goes_on
-from flyball.core.deferred import DeferredToolResult
-from flyball.core.messages import Message, ToolCall, assistant, system, tool_result, user
+from flyball.core.messages import Message, ToolCall, ToolResult, assistant, system, tool_result, user
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.inference.answers import tool_call
@@ -37,12 +36,12 @@ def test_results_at_the_end_name_their_loop() -> None:
     assert found is not None
     assert (found.loop_id, found.before) == ("L", (user("Rain?"),))
     assert found.results == (
-        DeferredToolResult("weather", "a", "rain"),
-        DeferredToolResult("weather", "b", "rain"),
+        ToolResult("a", "weather", "rain"),
+        ToolResult("b", "weather", "rain"),
     )
     further = answering((*talk("L", "a"), *talk("L", "b", before=())))
     assert further is not None
-    assert (further.before, [one.tool_call_id for one in further.results]) == ((user("Rain?"),), ["b"])
+    assert (further.before, [one.call_id for one in further.results]) == ((user("Rain?"),), ["b"])
 
 
 def test_other_ends_name_none() -> None:

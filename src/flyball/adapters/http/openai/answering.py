@@ -12,10 +12,9 @@ from flyball.adapters.http.openai.errors import Refused, refused_by, refusing
 from flyball.adapters.http.openai.formats import Format
 from flyball.adapters.http.openai.going_on import Answering, answering, goes_on
 from flyball.adapters.http.openai.telling import How, Joined, Said, Telling, joined
-from flyball.core.deferred import DeferredToolResult
 from flyball.core.events import Event, ToolReturned
 from flyball.core.ids import new_id
-from flyball.core.messages import Message
+from flyball.core.messages import Message, ToolResult
 from flyball.core.spec import LoopSpec
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
@@ -96,12 +95,12 @@ def go_on(system: System, asked: Answering, events: Sequence[Event]) -> Begun:
     )
 
 
-def given_before(events: Sequence[Event], results: Iterable[DeferredToolResult] = ()) -> int:
+def given_before(events: Sequence[Event], results: Iterable[ToolResult] = ()) -> int:
     """How many results of tools that are run outside a loop was given, with these."""
     tools = begun_as(events).spec.tools
     names = [event.result for event in events if isinstance(event, ToolReturned)]
     given = {one.call_id for one in names if one.name in tools and tools[one.name].outside}
-    return len(given | {one.tool_call_id for one in results})
+    return len(given | {one.call_id for one in results})
 
 
 def call_ids(messages: Iterable[Message]) -> frozenset[str]:

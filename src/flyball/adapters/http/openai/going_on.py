@@ -14,10 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.adapters.http.openai.call_ids import read_call_name
-from flyball.core.deferred import DeferredToolResult
 from flyball.core.errors import InvalidRequest
 from flyball.core.events import Event, Started
-from flyball.core.messages import Message, Role, ToolCall
+from flyball.core.messages import Message, Role, ToolCall, ToolResult
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate.contracts.conversation import conversation
 from flyball.orchestrate.machine import fold
@@ -28,13 +27,13 @@ class Answering(Struct, frozen=True):
     """Results at the end of a conversation, for calls of one loop; `before` is what that began with."""
 
     loop_id: str
-    results: tuple[DeferredToolResult, ...]
+    results: tuple[ToolResult, ...]
     before: tuple[Message, ...]
 
 
 def answering(messages: Sequence[Message]) -> Answering | None:
     """The loop whose calls a conversation ends with results of; None where it does not."""
-    results: list[DeferredToolResult] = []
+    results: list[ToolResult] = []
     loops: set[str] = set()
     end = len(messages)
     while end and messages[end - 1].role is Role.TOOL:
@@ -44,7 +43,7 @@ def answering(messages: Sequence[Message]) -> Answering | None:
             if name is None:
                 return None
             loops.add(name.loop_id)
-            results.append(DeferredToolResult(result.name, name.call_id, result.content))
+            results.append(replace(result, call_id=name.call_id))
     if len(loops) != 1:
         return None
     (loop_id,) = loops
@@ -79,7 +78,7 @@ def goes_on(asked: Answering, spec: LoopSpec | None, events: Sequence[Event]) ->
     if (talk.history, talk.prompt) != (begun.history, prompt):
         return False
     state = fold(events)
-    given = {result.tool_call_id for result in asked.results}
+    given = {result.call_id for result in asked.results}
     waiting = {state.calls[index].id for index in state.deferred}
     calls = {call.id for call in state.calls} if state.at == "execute" else _last_calls(state.history)
     return state.at != "done" and waiting <= given <= calls

@@ -23,7 +23,6 @@ from flyball.adapters.http.openai.response_request import (
 )
 from flyball.adapters.http.openai.response_writing import Frame
 from flyball.adapters.http.openai.serving import Serving
-from flyball.core.deferred import DeferredToolResult
 from flyball.core.events import Started
 from flyball.core.messages import Message, Role, ToolResult
 from flyball.orchestrate.calls import waits_for_results
@@ -89,19 +88,17 @@ def follow(asked: ResponseRequest, state: State) -> Answering | Told:
             f"No tool output found for function call {missing[0]}.", param="input", code="missing_tool_output"
         )
     if not asked.items.messages:
-        results = [DeferredToolResult(waiting[name], name, text) for name, text in outputs.items()]
-        return Answering(state.loop_id, tuple(results), ())
+        return Answering(state.loop_id, tuple(outputs.values()), ())
     there = before.pop().tool_results if before[-1].role is Role.TOOL else ()
-    given = {one.call_id: one for one in there}
-    given |= {name: ToolResult(name, waiting[name], text) for name, text in outputs.items()}
+    given = {one.call_id: one for one in there} | outputs
     results = Message(Role.TOOL, tuple([given[call.id] for call in state.calls]))
     return Told((*system, *before, results, *asked.items.messages))
 
 
-def _refuse_outputs(asked: ResponseRequest, waiting: dict[str, str]) -> dict[str, str]:
+def _refuse_outputs(asked: ResponseRequest, waiting: dict[str, str]) -> dict[str, ToolResult]:
     """The outputs by the ids of the loop's calls, if all are of calls that wait."""
-    found: dict[str, str] = {}
-    for name, text in asked.items.outputs.items():
+    found: dict[str, ToolResult] = {}
+    for name, output in asked.items.outputs.items():
         call = read_call_name(name)
         call_id = name if call is None else call.call_id
         if call_id not in waiting:
@@ -110,7 +107,7 @@ def _refuse_outputs(asked: ResponseRequest, waiting: dict[str, str]) -> dict[str
                 param="input",
                 code="invalid_value",
             )
-        found[call_id] = text
+        found[call_id] = replace(output, call_id=call_id, name=waiting[call_id])
     return found
 
 

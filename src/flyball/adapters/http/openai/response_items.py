@@ -15,15 +15,15 @@ from flyball.adapters.http.openai.content import read_content, read_text
 from flyball.adapters.http.openai.errors import Refused, unsupported
 from flyball.adapters.http.openai.reading import param_of, required_text
 from flyball.core.forms.fields import Fields, items, malformed
-from flyball.core.messages import JSON, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
+from flyball.core.messages import JSON, Image, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 
 class Items(Struct, frozen=True):
-    """What a request brings: instructions, messages, and outputs of calls by their ids."""
+    """What a request brings: instructions, messages, and outputs of calls by the ids that a client knows."""
 
     told: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
-    outputs: Mapping[str, str] = {}
+    outputs: Mapping[str, ToolResult] = {}
 
 
 def read_items(value: JSON, where: str) -> Items:
@@ -53,7 +53,7 @@ class _Talk:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.said: list[Message] = []
-        self.outputs: dict[str, str] = {}
+        self.outputs: dict[str, ToolResult] = {}
         self.names: dict[str, str] = {}
         self.model: list[Part] = []
         """What the model is saying."""
@@ -109,11 +109,16 @@ def _call(fields: Fields, talk: _Talk) -> None:
 def _output(fields: Fields, talk: _Talk) -> None:
     talk.close()
     call_id = required_text(fields, "call_id")
-    text = read_text(fields.any("output"), fields.place("output"))
+    parts = read_content(fields.any("output"), fields.place("output"))
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    images = [part for part in parts if isinstance(part, Image)]
+    if len(texts) + len(images) < len(parts):
+        raise unsupported(param_of(fields, "output"), "a tool gives text and images")
+    result = ToolResult(call_id, talk.names.get(call_id, ""), "".join(texts), images=tuple(images))
     if call_id in talk.names:
-        talk.said.append(Message(Role.TOOL, (ToolResult(call_id, talk.names[call_id], text),)))
+        talk.said.append(Message(Role.TOOL, (result,)))
     else:
-        talk.outputs[call_id] = text
+        talk.outputs[call_id] = result
 
 
 _KINDS: Mapping[str, Callable[[Fields, Any], None]] = {
