@@ -89,12 +89,12 @@ async def process(folder: Path, *options: str) -> AsyncGenerator[Process]:
 
 async def there(file: Path) -> None:
     async with asyncio.timeout(PATIENCE):
-        while not file.exists():  # noqa: ASYNC110 - another process makes it
+        while not file.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
             await asyncio.sleep(0.01)
 
 
 async def test_what_runs_is_finished_before_the_end(tmp_path: Path) -> None:
-    async with process(tmp_path, "--grace", str(PATIENCE)) as server:  # noqa: SIM117 - it ends between
+    async with process(tmp_path, "--grace", str(PATIENCE)) as server:
         async with AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
             calling = asyncio.create_task(client.post("/api/agents/worker/requests", json=ASK))
             await there(tmp_path / "begun")

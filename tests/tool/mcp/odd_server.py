@@ -44,21 +44,15 @@ def listed(cursor: str | None) -> dict[str, object]:
         return {"tools": "none"}
     if HOW == "names":
         return {"tools": [tool("files/read"), tool("files.read"), tool("x" * 80)]}
-<<<<<<< HEAD
-=======
     if HOW == "loses" and LOST:
         return {"tools": [tool("go")]}
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
     safe = {"annotations": {"readOnlyHint": True}}
     return {"tools": [tool("go"), tool("look", **safe)]}
 
 
-<<<<<<< HEAD
-=======
 LOST: list[str] = []
 
 
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
 def answer(name: str) -> dict[str, object] | None:
     if HOW == "no result":
         return {"content": "text"}
@@ -85,12 +79,9 @@ def answer(name: str) -> dict[str, object] | None:
         return {"content": [{"type": "text", "text": text}]}
     if HOW == "refuses":
         return None
-<<<<<<< HEAD
-=======
     if HOW == "loses":
         LOST.append("look")
         send(method="notifications/tools/list_changed")
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
     return {"content": [{"type": "text", "text": f"{name}: {os.getpid()}"}]}
 
 
@@ -115,11 +106,7 @@ def main() -> None:
                 id=number,
                 result={
                     "protocolVersion": "2025-06-18",
-<<<<<<< HEAD
-                    "capabilities": {} if HOW == "no tools" else {"tools": {}},
-=======
                     "capabilities": {} if HOW == "no tools" else {"tools": {"listChanged": HOW == "loses"}},
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
                     "serverInfo": {"name": "odd", "version": "1"},
                 },
             )

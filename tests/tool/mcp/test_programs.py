@@ -13,11 +13,7 @@ from flyball.core.messages import ToolResult
 from flyball.tool import execute
 from flyball.tool.mcp import MCPServer
 from flyball.tool.toolset import Toolset
-<<<<<<< HEAD
-from tests.tool.contexts import a_call
-=======
 from tests.tool.contexts import a_call, a_context
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
 from tests.tool.mcp.conftest import by_name, odd
 from tests.tool.mcp.served import until
 
@@ -155,8 +151,6 @@ async def test_a_server_that_was_killed_between_calls_is_started_again_for_any_t
         assert int(second.text.removeprefix("go: ")) != first
 
 
-<<<<<<< HEAD
-=======
 async def test_a_tool_that_a_program_says_is_gone_is_unavailable() -> None:
     server = odd("loses")
     async with server as tools:
@@ -167,7 +161,6 @@ async def test_a_tool_that_a_program_says_is_gone_is_unavailable() -> None:
         assert await look.available(a_context()) == "MCP server 'odd' does not offer 'look' any more"
 
 
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
 async def test_names_that_providers_refuse_are_made_fitting_and_doubles_are_told() -> None:
     with pytest.raises(
         UserError, match=r"'files/read' and 'files\.read' of MCP server 'odd' would both be called"

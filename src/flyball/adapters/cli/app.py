@@ -81,12 +81,9 @@ for number, (name, about) in enumerate(_COMMANDS.items()):
 for name, about in _MODELS.items():
     models.command(f"{_HERE}.models:{name}_models", name=name, help=about)
 app.command(models)
-<<<<<<< HEAD
 for name, about in _TOKENS.items():
     tokens.command(f"{_HERE}.tokens:{name}_token{'s' if name == 'list' else ''}", name=name, help=about)
 app.command(tokens)
-=======
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
 mcp.command(
     f"{_HERE}.mcp:list_tools",
     name="tools",

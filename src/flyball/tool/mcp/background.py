@@ -15,10 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-<<<<<<< HEAD
-=======
 from functools import cache
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
 from typing import Any, TypeVar
 
 from flyball.core.errors import UserError
@@ -95,16 +92,11 @@ def background() -> Background:
     """The one of this process; it is started when it is first asked for."""
     with _lock:
         if not _there:
-<<<<<<< HEAD
-=======
             _see_to_the_end()
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
             _there.append(Background())
         return _there[0]
 
 
-<<<<<<< HEAD
-=======
 @cache
 def _see_to_the_end() -> None:
     """Once for a process, and for those that are forked off it."""
@@ -113,7 +105,6 @@ def _see_to_the_end() -> None:
         os.register_at_fork(after_in_child=_forget)
 
 
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
 def _end() -> None:
     for one in _there:
         one.end()
@@ -124,11 +115,3 @@ def _forget() -> None:
     global _lock  # noqa: PLW0603 - it may have been held while the process was forked
     _lock = threading.Lock()
     _there.clear()
-<<<<<<< HEAD
-
-
-atexit.register(_end)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
-=======
->>>>>>> accbc1eec7854fb868ed3882e6adec219c3add60
