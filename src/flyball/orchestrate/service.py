@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
@@ -21,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from flyball.core.errors import FlyballError, InvalidRequest, UnknownAgent, UserError
+from flyball.core.errors import AgentRunClosed, FlyballError, InvalidRequest, UnknownAgent, UserError
 from flyball.core.events import Event, Outcome, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
@@ -30,11 +31,13 @@ from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import Mode
 from flyball.orchestrate.machines import AnyState, stage
-from flyball.orchestrate.recorded import load_any
+from flyball.orchestrate.projections.summary import LoopSummary, summary_of
+from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
@@ -121,8 +124,6 @@ class Service:
                 raise UserError(f"two agents are called {name!r}: give one another name=")
             self._systems[name] = System(agent, **self._options)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._read: set[str] = set()
-        """The loops whose streams are being read: a flow goes as far as it is."""
 
     @property
     def journal(self) -> Journal:
@@ -220,18 +221,10 @@ class Service:
             UnknownAgent: there is no such agent.
         """
         system, loop_id = self.system(agent), loop_id or new_id()
-        pieces, over = system.stream(_served(request), loop_id=loop_id), False
-        self._read.add(loop_id)
-        try:
-            async for piece in pieces:
-                over = isinstance(piece, SystemResponse)
-                yield piece
-        finally:
-            self._read.discard(loop_id)
-            if over:
-                await pieces.aclose()
-            else:
-                self._begun(_read_to_the_end(pieces), loop_id)
+        heard = _Heard()
+        self._begun(heard.hear(system.stream(_served(request), loop_id=loop_id)), loop_id)
+        async for piece in heard.told():
+            yield piece
 
     async def begin(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> str:
         """Begin to serve a request; gives the loop's id once it is recorded. The rest happens by itself.
@@ -271,6 +264,22 @@ class Service:
             LoopNotFound: there is no such loop.
         """
         return await load_any(self.journal, loop_id)
+
+    async def summary(self, loop_id: str) -> LoopSummary:
+        """A loop in a few words.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        return await summary_of(self.journal, loop_id)
+
+    async def waiting(self, loop_id: str) -> tuple[WaitingCall, ...]:
+        """The calls of a loop, and of those under it, that wait for somebody.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        return await calls_waiting(self.journal, loop_id)
 
     async def response(self, loop_id: str) -> SystemResponse:
         """The response of a loop that is over, from its journal alone; of one that is not, an error in it.
@@ -324,7 +333,7 @@ class Service:
         if isinstance(state, State):
             if retry is not None:
                 await self.runtime.signal(loop_id, retry)
-            await self.runtime.carry_on(system.bindings_for(state), loop_id)
+            await self.runtime.carry_on(system.bindings_for(state.spec), loop_id)
         elif not self._drives(loop_id):
             if retry is not None and state.outcome in (None, Outcome.SUCCESS):
                 await self.runtime.signal(loop_id, retry)  # which is refused, and says why
@@ -392,13 +401,44 @@ class Service:
 
     def _drives(self, loop_id: str) -> bool:
         """Whether a flow is driven here."""
-        return loop_id in self._read or any(task.get_name() == loop_id for task in self._tasks)
+        return any(task.get_name() == loop_id for task in self._tasks)
 
 
-async def _read_to_the_end(pieces: AsyncGenerator[StreamEvent | SystemResponse]) -> None:
-    async with aclosing(pieces):
-        async for _ in pieces:
-            continue
+class _Heard:
+    """A stream that is read to its end, whether or not anybody is told of it."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[StreamEvent | SystemResponse] = deque()
+        self._over = False
+        self._stirred = asyncio.Event()
+
+    async def hear(self, pieces: AsyncGenerator[StreamEvent | SystemResponse]) -> None:
+        """Read it."""
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    self._pieces.append(piece)
+                    self._stirred.set()
+        finally:
+            self._over = True
+            self._stirred.set()
+
+    async def told(self) -> AsyncGenerator[StreamEvent | SystemResponse]:
+        """What was heard, as it is heard.
+
+        Raises:
+            AgentRunClosed: there was an end to it before it was over.
+        """
+        while True:
+            while self._pieces:
+                piece = self._pieces.popleft()
+                yield piece
+                if isinstance(piece, SystemResponse):
+                    return
+            if self._over:
+                raise AgentRunClosed("the run is driven no longer: it stays as it is recorded")
+            self._stirred.clear()
+            await self._stirred.wait()
 
 
 def _served(request: SystemRequest) -> SystemRequest:

@@ -37,6 +37,7 @@ tokens = App(
     name="tokens", help="The tokens that open `flyball serve` to others: add, list, revoke.", sort_key=9
 )
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
+mcp = App(name="mcp", help="MCP servers: list what they offer.", sort_key=9)
 _COMMANDS = {
     "ask": """Ask a model something; the run is recorded.
 
@@ -83,6 +84,12 @@ app.command(models)
 for name, about in _TOKENS.items():
     tokens.command(f"{_HERE}.tokens:{name}_token{'s' if name == 'list' else ''}", name=name, help=about)
 app.command(tokens)
+mcp.command(
+    f"{_HERE}.mcp:list_tools",
+    name="tools",
+    help="List the tools that MCP servers offer, under the names that a model would call them by.",
+)
+app.command(mcp)
 
 
 def call(argv: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.hub import Hub
 from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.position import Position
+from flyball.adapters.http.problems import NotOver
 from flyball.adapters.http.routes.requests import Begun, NewLoopId, answer_of
 from flyball.adapters.http.serving import LOOP
 from flyball.adapters.http.tokens import Scope
@@ -123,7 +124,12 @@ def follow_operation(hubs: Any) -> Operation:
 
 async def read_response(asking: Asking) -> Answer:
     """The response of a loop that is over."""
-    return answer_of(await asking.service.response(asking.values["loop_id"]), asking)
+    loop_id = asking.values["loop_id"]
+    _, over = await asking.service.standing(loop_id)
+    if not over:
+        stage = await asking.service.stage(loop_id)
+        raise NotOver(f"loop {loop_id!r} is not over: it is {stage}. Follow it, or ask again later")
+    return answer_of(await asking.service.response(loop_id), asking)
 
 
 async def read_trajectory(asking: Asking) -> Answer:
