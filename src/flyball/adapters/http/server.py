@@ -73,6 +73,7 @@ async def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=api.limits.idle_seconds,
         timeout_graceful_shutdown=5,
     )
