@@ -14,6 +14,7 @@ from httpx import AsyncClient, Response
 from flyball import Agent, tool
 from flyball.adapters.http.api import build_api
 from flyball.adapters.http.limits import Limits
+from flyball.adapters.http.logs import Log
 from flyball.adapters.http.server import listening, serve
 from flyball.adapters.http.tokens import Tokens
 from flyball.core.messages import Message
@@ -90,6 +91,7 @@ async def served(
     limits: Limits | None = None,
     heartbeat: float = 15.0,
     drain: Callable[[], Any] | None = None,
+    log: Log | None = None,
 ) -> AsyncGenerator[AsyncClient]:
     """A client of a server, which ends with the block."""
     opened = listening("127.0.0.1", 0)
@@ -98,7 +100,7 @@ async def served(
     async def nothing() -> None:
         return
 
-    api = build_api(services, tokens=tokens, limits=limits, heartbeat=heartbeat)
+    api = build_api(services, tokens=tokens, limits=limits, heartbeat=heartbeat, log=log)
     serving = asyncio.create_task(serve(api, opened, begun=begun.set, drain=drain or nothing))
     await begun.wait()
     url = f"http://127.0.0.1:{opened.getsockname()[1]}"
@@ -152,7 +154,7 @@ def events_in(text: str) -> list[Told]:
 
 def _events(text: str) -> Iterator[Told]:
     for block in text.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if line and not line.startswith(":"))
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
         if fields:
             yield Told(fields["event"], msgspec.json.decode(fields["data"]), fields.get("id", ""))
 

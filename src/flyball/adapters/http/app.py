@@ -86,13 +86,14 @@ def create_app(
         metrics=metrics,
         log=log,
     )
-    return Api(gate, serving)
+    return Api(gate, serving, limits)
 
 
 class Api:
     """The whole application, as ASGI; `end` is the beginning of its end."""
 
-    def __init__(self, gate: Gate, serving: Serving) -> None:
+    def __init__(self, gate: Gate, serving: Serving, limits: Limits) -> None:
+        self.limits = limits
         self._gate = gate
         self._serving = serving
 

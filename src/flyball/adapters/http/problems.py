@@ -114,6 +114,13 @@ class TooLarge(Refused):
     status = 413
 
 
+class HeadTooLarge(Refused):
+    """The request's line and headers are larger than is taken here."""
+
+    code = "API_HEAD_TOO_LARGE"
+    status = 431
+
+
 class WrongMedia(Refused):
     """The body is of another type than JSON."""
 
@@ -141,7 +148,7 @@ _REFUSALS: dict[str, int] = {
     kind.code: kind.status
     for kind in (
         Refused, Malformed, Unauthenticated, Forbidden, NotFound, MethodNotAllowed, NotOver, TooSlow,
-        TooLarge, WrongMedia, TooMany, ShuttingDown,
+        TooLarge, HeadTooLarge, WrongMedia, TooMany, ShuttingDown,
     )
 }  # fmt: skip
 
