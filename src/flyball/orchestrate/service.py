@@ -30,6 +30,7 @@ from flyball.core.events import Ended, Event, Outcome, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
+from flyball.inference.embedder import Embedder
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.accounts import UsageReport, usage_report
 from flyball.orchestrate.agent import Agent
@@ -46,6 +47,7 @@ from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.orchestrate.served import ServedSystem, served_by
 from flyball.orchestrate.serving.trying import Pieces
+from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 
@@ -194,6 +196,16 @@ class Service:
             )
         return name
 
+    def embedder(self, name: str) -> Embedder | None:
+        """The engine behind an agent, if it makes vectors; None if it does not, or there is no such agent.
+
+        Raises:
+            ConfigurationFailure: the engine cannot be had.
+        """
+        system = self._systems.get(name)
+        engine: Any = None if system is None else system.engine()
+        return engine if callable(getattr(engine, "embed", None)) else None
+
     async def ready(self) -> None:
         """Look whether the journal answers.
 
@@ -323,7 +335,7 @@ class Service:
         _, state = await self.load(loop_id)
         return await self._of(state, reading=True).replay(loop_id)
 
-    async def signal(self, loop_id: str, signal: Signal) -> Stage:
+    async def signal(self, loop_id: str, signal: Signal | SignalType) -> Stage:
         """Say something to a loop; recorded when this returns, with the stage in which it was taken.
 
         A retry of a loop that nobody drives has it driven on.
@@ -332,6 +344,7 @@ class Service:
             LoopNotFound: there is no such loop.
             SignalRefused: it does not fit where the loop stands; it says which do.
         """
+        signal = as_signal(signal)
         if signal.type is SignalType.RETRY:
             await self.resume(loop_id, retry=signal)
             _, state = await self.load(loop_id)

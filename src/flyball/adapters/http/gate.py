@@ -42,6 +42,7 @@ class Passed:
         "failure",
         "headers",
         "loop_id",
+        "openai",
         "operation",
         "principal",
         "status",
@@ -54,6 +55,8 @@ class Passed:
         self.headers = headers
         self.failure: Exception | None = None
         """What went wrong that nobody foresaw."""
+        self.openai = False
+        """Whether it is asked by OpenAI's protocol."""
         self.operation = ""
         self.loop_id = ""
         self.status = 0
@@ -91,6 +94,7 @@ class Gate:
         began = time.perf_counter()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         passed = scope[PASSED] = Passed(NOBODY_IN_PARTICULAR, _correlation(headers), headers)
+        passed.openai = scope["path"].startswith("/v1/")
         more = [*_ALWAYS, (b"x-request-id", passed.correlation.request_id.encode("latin-1"))]
         if trace := passed.correlation.traceparent:
             more.append((b"traceparent", trace.encode()))
@@ -185,17 +189,21 @@ def _method(scope: Scope) -> str:
 
 
 async def refuse(error: Exception, passed: Passed, send: Send) -> None:
-    """Answer with a problem."""
+    """Answer with a problem; to OpenAI's clients, in their words."""
     failure = unexpected(error)
     problem = problem_of(failure.record(), passed.correlation.request_id)
-    body = msgspec.json.encode(problem)
+    body, media_type = msgspec.json.encode(problem), MEDIA_TYPE
+    if passed.openai:
+        kind = "server_error" if problem.status >= 500 else "invalid_request_error"
+        told = {"message": problem.detail, "type": kind, "param": None, "code": problem.code}
+        body, media_type = msgspec.json.encode({"error": told}), "application/json"
     headers = getattr(failure, "headers", {})
     await send(
         {
             "type": "http.response.start",
             "status": problem.status,
             "headers": [
-                (b"content-type", MEDIA_TYPE.encode()),
+                (b"content-type", media_type.encode()),
                 (b"content-length", str(len(body)).encode()),
                 *[(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()],
             ],

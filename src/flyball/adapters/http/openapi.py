@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -91,11 +91,17 @@ def _types(operations: Sequence[Operation]) -> list[Any]:
     """All types that have a schema, each once."""
     found: dict[str, Any] = {_key(Problem): Problem}
     for operation in operations:
-        given = [kind for kind in operation.gives.values() if kind not in (None, Stream)]
-        for kind in [operation.body, *given]:
+        given = [kind for kinds in operation.gives.values() for kind in _each(kinds)]
+        for kind in [operation.body, operation.fault, *given]:
             if kind is not None:
                 found[_key(kind)] = kind
     return list(found.values())
+
+
+def _each(kinds: Any) -> list[Any]:
+    """The types of a document among what an answer may be."""
+    some = cast("tuple[Any, ...]", kinds) if isinstance(kinds, tuple) else (kinds,)
+    return [kind for kind in some if kind not in (None, Stream)]
 
 
 def _key(kind: Any) -> str:
@@ -154,20 +160,24 @@ def _responses(operation: Operation, schemas: dict[str, Any], *, tokens: bool) -
         problems |= {401, 403}
     else:
         problems.add(403)
+    media_type, fault = MEDIA_TYPE, Problem
+    if operation.fault is not None:
+        media_type, fault = operation.media_type, operation.fault
     for status in sorted(problems - set(operation.gives)):
         found[str(status)] = {
             "description": "A problem",
-            "content": {MEDIA_TYPE: {"schema": schemas[_key(Problem)]}},
+            "content": {media_type: {"schema": schemas[_key(fault)]}},
         }
     return found
 
 
 def _content(operation: Operation, kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    if kind is None:
-        return {}
-    if kind is Stream:
-        return {"content": {frames.MEDIA_TYPE: {"schema": {"type": "string"}}}}
-    return {"content": {operation.media_type: {"schema": schemas[_key(kind)]}}}
+    content: dict[str, Any] = {}
+    for one in _each(kind):
+        content[operation.media_type] = {"schema": schemas[_key(one)]}
+    if kind is Stream or (isinstance(kind, tuple) and Stream in kind):
+        content[frames.MEDIA_TYPE] = {"schema": {"type": "string"}}
+    return {"content": content} if content else {}
 
 
 def openapi_operation(operations: Sequence[Operation], version: str, *, tokens: bool) -> Operation:
