@@ -153,6 +153,6 @@ async def test_a_tenant_goes_on_from_no_response_of_anothers(tmp_path: Path) -> 
                 his.responses.create(model="echo", input="And?", previous_response_id=said.id),
             ):
                 with pytest.raises(
-                    (openai.NotFoundError, openai.BadRequestError), match="not found|no response"
+                    (openai.NotFoundError, openai.BadRequestError), match=r"not found|no response"
                 ):
                     await asking
