@@ -36,6 +36,7 @@ app = App(
 tokens = App(
     name="tokens", help="The tokens that open `flyball serve` to others: add, list, revoke.", sort_key=9
 )
+mcp = App(name="mcp", help="The Model Context Protocol: offer agents to any MCP client.", sort_key=10)
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
 _COMMANDS = {
     "ask": """Ask a model something; the run is recorded.
@@ -72,6 +73,8 @@ _TOKENS = {
     "list": "List the tokens, without their secrets.",
     "revoke": "Take a token away.",
 }
+_MCP = {"serve": ("mcp_serving", "Serve agents to an MCP client over stdin and stdout.")}
+"""The commands about MCP, each with its module."""
 _TOGETHER = {"up": "worker", "signal": "signalling", "trajectory": "follow"}
 """Commands that are not in a module of their own name."""
 # Named, not imported: each command is loaded when it is called.
@@ -83,6 +86,9 @@ app.command(models)
 for name, about in _TOKENS.items():
     tokens.command(f"{_HERE}.tokens:{name}_token{'s' if name == 'list' else ''}", name=name, help=about)
 app.command(tokens)
+for name, (module, about) in _MCP.items():
+    mcp.command(f"{_HERE}.{module}:{name}_mcp", name=name, help=about)
+app.command(mcp)
 
 
 def call(argv: Sequence[str]) -> int:
