@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from mcp import Client
@@ -21,7 +21,11 @@ from tests.patience import PATIENCE
 ERAS = ["legacy", "auto"]
 """How clients begin: with a handshake, or with each request by itself."""
 
-Ask = Callable[[ClientRequestContext, ElicitRequestParams], Awaitable[ElicitResult]]
+
+class Ask(Protocol):
+    """What a client asks its user with."""
+
+    async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult: ...
 
 
 @asynccontextmanager

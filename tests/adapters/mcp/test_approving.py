@@ -19,7 +19,7 @@ from tests.adapters.mcp.clients import ERAS, Ask, loop_of, served, text_of
 def answering(*answers: ElicitResult, asked: list[str] | None = None) -> Ask:
     left = list(answers)
 
-    async def ask(_: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         assert isinstance(params, ElicitRequestFormParams)
         if asked is not None:
             asked.append(params.message)
@@ -102,7 +102,7 @@ async def test_who_cannot_be_asked_is_told_how_to_approve(
 async def test_somebody_else_decides_while_the_user_is_asked() -> None:
     service, withdrawn = service_of(), asyncio.Event()
 
-    async def ask(_: ClientRequestContext, __: ElicitRequestParams) -> ElicitResult:
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         await service.signal("mine", Signal(SignalType.APPROVE, by="eve"))
         try:
             await asyncio.Event().wait()
@@ -117,7 +117,7 @@ async def test_somebody_else_decides_while_the_user_is_asked() -> None:
 
 
 async def test_a_client_that_fails_to_ask_is_told_how_to_approve() -> None:
-    async def ask(_: ClientRequestContext, __: ElicitRequestParams) -> ElicitResult:
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         raise ValueError("no window")
 
     async with served(service_of(), "legacy", ask=ask) as server:

@@ -136,11 +136,11 @@ async def test_many_calls_at_once(era: str) -> None:
 async def test_progress_is_told_to_who_wants_it(era: str) -> None:
     told: list[tuple[float, str | None]] = []
 
-    async def progress(number: float, _: float | None, text: str | None) -> None:
-        told.append((number, text))
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, message))
 
     async with served(service_of(), era, tools=True) as server:
-        result = await server.client.call_tool("count", {"prompt": "?"}, progress_callback=progress)
+        result = await server.client.call_tool("count", {"prompt": "?"}, progress_callback=tell)
     assert text_of(result) == "It is 3."
     assert told == [
         (1, "count: turn 1"),

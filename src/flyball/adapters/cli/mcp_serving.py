@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -25,6 +26,9 @@ from flyball.tool.wrapped import WrappedTool
 
 if TYPE_CHECKING:
     from flyball.runtime.services import Tenants
+
+_SECRET = re.compile(r"//[^/@,]*@")
+"""What stands in an address before the server's name."""
 
 
 def serve_mcp(
@@ -103,10 +107,10 @@ def _approved(agent: Any) -> Any:
 
 
 def _how(cluster: Cluster, shared: Shared) -> str:
-    """The command that approves a call which waits in a run."""
+    """The command that approves a call which waits in a run; clients are told it, and no secrets."""
     words = ["flyball", "signal", "{loop_id}", "approve"]
     if cluster.named:
-        words += ["--nats", cluster.named]
+        words += ["--nats", _SECRET.sub("//", cluster.named)]
     elif shared.journal is not None:
         words += ["--journal", str(shared.file.resolve())]
     return f"`{' '.join([word if word == '{loop_id}' else shlex.quote(word) for word in words])}`"

@@ -28,6 +28,8 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_MOMENT = 1.0
+"""Seconds in which answers must have been sent, at the end."""
 HOW = "POST /api/loops/{loop_id}/signals, or the client of the API"
 
 
@@ -76,6 +78,7 @@ class Sessions:
         self._how = how
         self._kept: dict[Service, asyncio.Future[StreamableHTTPSessionManager]] = {}
         self._keeping: set[asyncio.Task[None]] = set()
+        self._calling: set[asyncio.Task[Any] | None] = set()
         self._over = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,7 +89,13 @@ class Sessions:
         """
         service = await self._callers(scope)
         manager = await asyncio.shield(self._of(service))
-        await manager.handle_request(scope, receive, send)
+        calling = asyncio.current_task() if scope["method"] == "POST" else None
+        if calling is not None:
+            self._calling.add(calling)
+        try:
+            await manager.handle_request(scope, receive, send)
+        finally:
+            self._calling.discard(calling)
 
     def _of(self, service: Service) -> asyncio.Future[StreamableHTTPSessionManager]:
         kept = self._kept.get(service)
@@ -118,6 +127,8 @@ class Sessions:
         return Caller(callers.allows(scope, "read"), callers.allows(scope, "signal"), callers.name(scope))
 
     async def end(self) -> None:
-        """End all sessions."""
+        """End all sessions, once those have their answers who wait for what is over by now."""
+        if calling := [task for task in self._calling if task is not None]:
+            await asyncio.wait(calling, timeout=_MOMENT)
         self._over.set()
         await asyncio.gather(*self._keeping, return_exceptions=True)
