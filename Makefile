@@ -24,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot di
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http soak format lock clean
+.PHONY: help setup demo test lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api soak format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -90,6 +90,10 @@ bench-nats: $(READY) ## Measure loops on NATS beside a raw client on the same se
 bench-http: $(READY) ## Measure model calls over HTTP beside bare aiohttp, and beside frameworks on vendors' clients
 	$(heading) bench-http
 	@$(RUN) bench/http/run.py $(ARGS)
+
+bench-api: $(READY) ## Measure the HTTP API beside System.handle, with a thousand who follow, and how soon tokens arrive
+	$(heading) bench-api
+	@$(RUN) bench/api/run.py $(ARGS)
 
 soak: $(READY) ## Run loops on NATS while workers and the server are killed at random: nothing may be lost or doubled
 	$(heading) soak

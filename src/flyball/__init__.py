@@ -230,6 +230,7 @@ if TYPE_CHECKING:
     from flyball.rerank.scorer import Scorer
     from flyball.runtime.sqlite import SQLiteJournal
     from flyball.tool.ambient import AmbientContext, current_context
+    from flyball.tool.mcp import MCPServer, mcp_servers
     from flyball.tool.preparing import ToolsPrepare
     from flyball.tool.stateful_tool import stateful
     from flyball.tool.timing import DefaultToolTimeout
@@ -368,6 +369,8 @@ _LATER = {
     "MaxRunDuration": "flyball.validate.conditions",
     "MaxTokens": "flyball.inference.middleware.max_tokens",
     "MaxTurns": "flyball.validate.guardrails",
+    "mcp_servers": "flyball.tool.mcp",
+    "MCPServer": "flyball.tool.mcp",
     "MemoryCache": "flyball.inference.cache.store",
     "MemoryPolicy": "flyball.memory.policy",
     "MessageInterceptor": "flyball.validate.interceptors",
@@ -596,6 +599,8 @@ __all__ = [
     "MaxRunDuration",
     "MaxTokens",
     "MaxTurns",
+    "mcp_servers",
+    "MCPServer",
     "MemoryCache",
     "MemoryJournal",
     "MemoryPolicy",

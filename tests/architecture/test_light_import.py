@@ -24,6 +24,8 @@ HEAVY = {
     "jinja2",
     "json_repair",
     "jsonschema_rs",
+    "mcp",
+    "mcp_types",
     "multiprocessing",
     "nats",
     "opentelemetry.sdk",
@@ -40,10 +42,11 @@ import importlib, pkgutil
 for package in ("core", "inference", "context", "tool", "prompt", "observe", "orchestrate"):
     parent = importlib.import_module(f"flyball.{package}")
     for module in pkgutil.walk_packages(parent.__path__, f"flyball.{package}."):
-        if not module.name.startswith("flyball.prompt.jinja."):
+        if not module.name.startswith(("flyball.prompt.jinja.", "flyball.tool.mcp.wire.")):
             importlib.import_module(module.name)
 """
-"""All but what only a `JinjaTemplate` imports, when it is made: that is Jinja's, through and through."""
+"""All but what only a `JinjaTemplate` imports, when it is made, and a connection to an MCP server, when it is
+opened: that is Jinja's, and the SDK's, through and through."""
 
 
 def modules_after(code: str) -> set[str]:

@@ -22,6 +22,7 @@ from flyball.orchestrate.contracts import ExecutionHints, OutputContract, System
 from flyball.orchestrate.lifecycle import Mode, Phase
 from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.state import Position
+from flyball.tool.mcp import ServerOptions
 from flyball.tool.options import ToolOptions, ToolPolicy
 from tests.docs.pages import PageError
 from tests.docs.tables import DOCS, column, table
@@ -41,6 +42,7 @@ def members(union: Any) -> list[str]:
         ("agents.md", ("option", "what it does"), list(RunOptions.__annotations__)),
         ("agents.md", ("option", "default"), fields(AgentConfig)),
         ("tools.md", ("safety",), list(Safety)),
+        ("mcp.md", ("option", "default"), list(ServerOptions.__annotations__)),
         ("output.md", ("mode",), list(OutputMode)),
         ("control.md", ("signal",), list(SignalType)),
         ("engines.md", ("field",), fields(Profile)),

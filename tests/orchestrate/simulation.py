@@ -109,8 +109,11 @@ def tool_spec(
     safety: Safety,
     retries: int | None,
     state: str | None,
+    outside: bool,
 ) -> ToolSpec:
     definition = ToolDefinition(name, SCHEMA, sequential=sequential)
+    if outside:
+        return ToolSpec(definition, retries=retries, outside=True)
     return ToolSpec(definition, safety=safety, approval=approval, retries=retries, state=state)
 
 
@@ -126,6 +129,7 @@ tool_specs = {
         safety=st.sampled_from(Safety),
         retries=st.none() | st.integers(0, 2),
         state=st.sampled_from([None, None, "one", "two"]),
+        outside=st.sampled_from([False, False, False, True]),
     )
     for name in NAMES
 }
@@ -370,6 +374,11 @@ class World:
         effects = owed(state)
         running = {effect.index for effect in effects if isinstance(effect, Execute)}
         assert not running & set(state.deferred)
+        if state.at == "execute":
+            outside = {n for n, call in enumerate(state.calls) if self.is_outside(call.name)}
+            assert not running & outside, "nobody here runs it"
+            open_ = {n for n in outside if state.results[n] is None and n not in state.outputs}
+            assert open_ <= set(state.deferred), "its result is waited for from the beginning"
         waits = [effect for effect in effects if isinstance(effect, Wait)]
         named = [name for effect in waits for name in effect.calls]
         assert named == ([] if state.paused else [state.calls[index].id for index in state.deferred])
@@ -381,6 +390,11 @@ class World:
                 for message in state.history
                 for result in message.tool_results
             )
+
+    def is_outside(self, name: str) -> bool:
+        """Whether a tool's calls are run by nobody here."""
+        tool = self.state.spec.tools.get(name)
+        return tool is not None and tool.outside
 
     def check_tool_state(self) -> None:
         """A state is what the last call that changed it has left, and no two calls change one at once."""

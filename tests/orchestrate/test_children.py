@@ -523,8 +523,11 @@ class Interleaved:
     async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         return await self.inner.wait(loop_id, length, timeout)
 
-    async def loops(self) -> list[str]:
-        return await self.inner.loops()
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
+        return await self.inner.loops(before, limit)
+
+    async def sizes(self, loop_ids: Sequence[str]) -> list[int]:
+        return await self.inner.sizes(loop_ids)
 
     async def play(self, *works: Callable[[], Awaitable[None]]) -> None:
         """Have all of this done, each by the next process if one dies of it."""

@@ -146,7 +146,7 @@ def test_every_call_that_ran_is_there_once_and_in_order(events: list[Event]) -> 
 # Correlation
 
 
-ASKED_BY_THE_MODEL = {"infer", "review", "repair", "judge", "execute", "settle"}
+ASKED_BY_THE_MODEL = {"infer", "review", "repair", "compact", "judge", "execute", "settle"}
 
 
 @given(played())

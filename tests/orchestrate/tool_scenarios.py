@@ -10,9 +10,12 @@ from msgspec.structs import replace
 from flyball import (
     Agent,
     DefaultToolTimeout,
+    DeferredToolResult,
     Deps,
     ModelRetry,
     RunContext,
+    ToolCallFilterResult,
+    ToolCallRejection,
     ToolDefinition,
     ToolOutputTruncation,
     ToolResultValidator,
@@ -21,7 +24,9 @@ from flyball import (
     stateful,
     tool,
 )
+from flyball.core.messages import Message, Role, ToolCall, user
 from flyball.inference.answers import tool_call as call
+from flyball.tool.outside_tool import OutsideTool
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenario import Scenario
 
@@ -98,6 +103,16 @@ async def counted(ctx: RunContext[dict[str, int]], output: str) -> str:
     return f"{output} of {len(ctx.deps)}"
 
 
+ASK = OutsideTool(ToolDefinition("ask", {"type": "object", "properties": {"who": {"type": "string"}}}))
+"""Whoever began the run asks."""
+
+
+def nobody_is_asked(_: RunContext[Any], calls: Sequence[ToolCall]) -> ToolCallFilterResult:
+    kept = [one for one in calls if one.name != "ask"]
+    gone = [ToolCallRejection(one, "ask nobody") for one in calls if one.name == "ask"]
+    return ToolCallFilterResult(tuple(kept), tuple(gone))
+
+
 LOOKING = Toolset("looking", [look], instructions="Look twice.", features=[quoted])
 
 AROUND_TOOLS = (
@@ -145,6 +160,36 @@ AROUND_TOOLS = (
             features=[Deps({"tea": 4})],
         ),
         "4 of 1",
+    ),
+    Scenario(
+        "tools of the caller's that a filter turns away",
+        lambda: Agent(
+            Script([call("plus", {"x": 1}), call("ask", {"who": "Ann"})], call("ask"), "done"),
+            tools=[plus, ASK],
+            tool_filters=[nobody_is_asked],
+            features=[DefaultToolTimeout(30)],
+        ),
+        "done",
+    ),
+    Scenario(
+        "tools of the caller's that were answered",
+        lambda: Agent(Script(call("plus", {"x": 1}), "done"), tools=[plus, ASK]),
+        "done",
+        prompt=None,
+        options={
+            "messages": (user("go"), Message(Role.ASSISTANT, (ToolCall("c0", "ask", '{"who":"Ann"}'),))),
+            "deferred_results": [DeferredToolResult("ask", "c0", "yes")],
+        },
+    ),
+    Scenario(
+        "tools of the caller's beside an answer that is there",
+        lambda: Agent(
+            Script([call("ask", {"who": "Ann"}), call("final_result", {"result": 3})]),
+            output=int,
+            output_mode="tool",
+            tools=[ASK],
+        ),
+        3,
     ),
     Scenario(
         "results that are never good enough",

@@ -122,8 +122,30 @@ class Jumpy(MemoryJournal):
 class OldestFirst(MemoryJournal):
     """Lists loops in the wrong order."""
 
-    async def loops(self) -> list[str]:
-        return list(reversed(await super().loops()))
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
+        return list(reversed(await super().loops(before, limit)))
+
+
+class Overlapping(MemoryJournal):
+    """Gives the loop that a page is to go on from again."""
+
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
+        found = await super().loops(before)
+        return ([before, *found] if before else found)[:limit]
+
+
+class Guessing(MemoryJournal):
+    """Begins at the newest where it does not know where to go on."""
+
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
+        return await super().loops(before if before in self._loops else "", limit)
+
+
+class Counting(MemoryJournal):
+    """Gives no size twice."""
+
+    async def sizes(self, loop_ids: Sequence[str]) -> list[int]:
+        return await super().sizes(list(dict.fromkeys(loop_ids)))
 
 
 class Late(MemoryJournal):
@@ -173,6 +195,11 @@ class Rounding(MemoryJournal):
         (Deaf, "test_a_wait_can_be_cancelled"),
         (Jumpy, "test_wait_times_out"),
         (OldestFirst, "test_loops_are_listed_newest_first"),
+        (Overlapping, "test_loops_are_listed_page_by_page"),
+        (Overlapping, "test_pages_stay_while_loops_begin"),
+        (Overlapping, "test_odd_ids_can_be_gone_on_from"),
+        (Guessing, "test_a_page_before_an_unknown_loop_is_refused"),
+        (Counting, "test_sizes_of_many_loops"),
         (Late, "test_a_cancelled_append_is_decided"),
         (Shared, "test_takes_any_sequence_and_keeps_no_hold_on_it"),
     ],

@@ -62,6 +62,8 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     state that its calls go on from, and may change; tools that share one share its name. `begins_loop`: what
     a call gives is what comes of a loop that it has begun. It may be run again at any time, and finds that.
     `result_tokens` is how long a result of a call that was deferred may be: a longer one is cut as it comes.
+    `outside`: whoever began the loop runs it. No driver does, nobody is asked to approve it, and its calls
+    wait for their results from the moment that they may run.
     """
 
     definition: ToolDefinition
@@ -75,6 +77,7 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     state: str | None = None
     begins_loop: bool = False
     result_tokens: int | None = None
+    outside: bool = False
 
     @property
     def alone(self) -> bool:

@@ -17,6 +17,7 @@
     replay, correlation a journal taken event by event, and the ids of each event
     lifecycle           phases and stages, derived from the state and from the journal
     projections         the other views of a journal: summary, course, explanation, tool calls, timeline
+    catalogue, accounts loops searched, and what they used added up
     standing, provenance    how a loop stands now, and what it was begun with
     rendering           what engines make of the requests of an explanation
     contracts, system   the system's door: requests in, responses out (requesting, responding)

@@ -50,7 +50,7 @@ def asked(state: State, calls: tuple[ToolCall, ...]) -> None:
         tool = spec.tools.get(calls[0].name)
         if (
             tool is not None
-            and not tool.approval
+            and not (tool.approval or tool.outside)
             and not spec.filters
             and (state.offered is None or calls[0].name in state.offered)
         ):
@@ -161,19 +161,26 @@ def to_execution(state: State) -> None:
 
 
 def _line_up(state: State) -> None:
-    """Put the calls that are to run in order; those that no judge decides about wait for a person."""
+    """Put the calls that are to run in order; those that no judge decides about wait for a person.
+
+    Those that are run outside are not in line: from here on their results are waited for.
+    """
     tools = state.spec.tools
     together: list[int] = []
     alone: list[int] = []
     awaiting: list[int] = []
+    deferred: list[int] = []
     for index, result in enumerate(state.results):
         if result is None and index not in state.outputs:
             tool = tools[state.calls[index].name]
+            if tool.outside:
+                deferred.append(index)
+                continue
             (alone if tool.alone else together).append(index)
             if tool.approval and not state.spec.judges:
                 awaiting.append(index)
     state.queue, state.first = (*together, *alone), 0
-    state.awaiting = tuple(awaiting)
+    state.awaiting, state.deferred = tuple(awaiting), tuple(deferred)
 
 
 def runnable(state: State) -> list[int]:

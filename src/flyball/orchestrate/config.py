@@ -177,7 +177,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         check_can_hold(engine, output)
     clash = [definition.name for definition in output.tools if definition.name in tools]
     if clash:
-        raise UserError(f"the tool name {clash[0]!r} is taken by the output: rename the tool")
+        raise UserError(f"the tool name {clash[0]!r} is taken by the output: rename the tool", tool=clash[0])
     instructions = (*config.instructions, *[text for one in brought for text in one.instructions])
     texts = [text for text in instructions if isinstance(text, str)]
     if output.mode is OutputMode.PROMPTED:

@@ -35,6 +35,7 @@ from flyball.core.events import (
     TurnSettled,
 )
 from flyball.orchestrate.flow_state import FlowState
+from flyball.orchestrate.machine import settlings
 from flyball.orchestrate.replay import steps
 from flyball.orchestrate.state import State
 
@@ -67,21 +68,29 @@ def correlate(events: Iterable[Event]) -> Iterator[tuple[Correlation, Event]]:
         JournalCorrupt: the events are no journal.
     """
     calls: tuple[str, ...] = ()
+    settling = 0
     for event, state in steps(events):
         asking = event.message if isinstance(event, AnswerReviewed) else None
         if isinstance(event, ModelAnswered) and event.purpose == "turn":
             asking = event.message
         if asking is not None:
             calls = tuple([call.id for call in asking.tool_calls])
-        yield event_correlation(event, state, calls), event
+        yield event_correlation(event, state, calls, settling=settling), event
+        settling = settlings(state) if state.at == "settle" else 0
 
 
 def event_correlation(
-    event: Event, state: State, calls: Sequence[str], whole: Correlation | None = None
+    event: Event,
+    state: State,
+    calls: Sequence[str],
+    whole: Correlation | None = None,
+    *,
+    settling: int = 0,
 ) -> Correlation:
     """The ids of one event, from the state that it led to and the ids of its turn's tool calls.
 
-    `whole` are the loop's, where they are known.
+    `whole` are the loop's, where they are known; `settling` is which of a turn's answers was settled before
+    it.
     """
     whole = whole or loop_correlation(state)
     kind = _KINDS.get(type(event))
@@ -91,6 +100,8 @@ def event_correlation(
         kind = event.purpose  # a model call of its own, beside the turn's
     turn = _turn(event, state)
     index = event.index if isinstance(event, ToolStarted | ToolReturned) else 0
+    if isinstance(event, TurnSettled):
+        index = settling
     if isinstance(event, TurnPrepared) and event.compact is None and state.compaction is not None:
         index = int(state.compaction.turn == turn)  # it was prepared once more, after a summary
     ids = {"model_request_id": _model_request(state, turn, kind)}

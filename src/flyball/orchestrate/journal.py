@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import dropwhile, islice
 from typing import Protocol, runtime_checkable
 
-from flyball.core.errors import JournalConflict, UserError
+from flyball.core.errors import JournalConflict, LoopNotFound, UserError
 from flyball.core.events import Event, Started
 
 
@@ -41,8 +42,17 @@ class Journal(Protocol):
         """Wait until the loop has more than `length` events; False if the time-out (seconds) came first."""
         ...
 
-    async def loops(self) -> list[str]:
-        """The ids of all loops, the newest first."""
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
+        """The ids of the loops, the newest first: all of them, or those that began before one, and no more
+        than so many. Where a loop stands among the others is decided when it begins, and never changes.
+
+        Raises:
+            LoopNotFound: there is no loop `before`.
+        """
+        ...
+
+    async def sizes(self, loop_ids: Sequence[str]) -> list[int]:
+        """How many events some loops have, in their order; 0 for an unknown one. No event is read for it."""
         ...
 
 
@@ -102,6 +112,15 @@ class MemoryJournal:
             return False
         return True
 
-    async def loops(self) -> list[str]:
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
         """See `Journal.loops`."""
-        return list(reversed(self._loops))
+        newest = reversed(self._loops)
+        if before:
+            if before not in self._loops:
+                raise LoopNotFound(f"there is no loop {before!r} in the journal", loop_id=before)
+            newest = islice(dropwhile(lambda loop_id: loop_id != before, newest), 1, None)
+        return list(islice(newest, limit))
+
+    async def sizes(self, loop_ids: Sequence[str]) -> list[int]:
+        """See `Journal.sizes`."""
+        return [len(self._loops.get(loop_id, ())) for loop_id in loop_ids]

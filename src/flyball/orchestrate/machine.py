@@ -39,7 +39,8 @@ Where a loop stands
     anywhere -> [deliver] -> end -> done         by an answer, a failure, a limit, a cancel, the deadline
 
 Steps in brackets are left out where nothing is registered for them: what is not used is never owed.
-A call that its tool defers stays open, and its result is waited for; it may come from anybody.
+A call that its tool defers stays open, and its result is waited for; it may come from anybody. So does a call
+of a tool that is run outside, from the beginning: no Execute is ever owed for it.
 A loop that is paused owes only the wait for a signal; a pause begins where the loop next moves, so that what
 runs may finish. A deadline is owed as a Wait until its time, beside whatever else is owed.
 
@@ -247,7 +248,7 @@ def _owed_end(state: State) -> End:
     return End(effect_id(state, "end", 0), outcome, state.error, cancels, editor)
 
 
-def _settlings(state: State) -> int:
+def settlings(state: State) -> int:
     """A number for each answer of a turn that may be settled: the model's or a tool's, mended or not."""
     return (2 if state.answer is not None else 0) + (0 if state.mended is None else 1)
 
@@ -264,7 +265,7 @@ _OWED: dict[str, Callable[[State], list[Effect]]] = {
     "judge": lambda state: [Judge(effect_id(state, "judge", 0), state.turn, needs_judging(state))],
     "execute": _owed_execution,
     "settle": lambda state: [
-        Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/{_settlings(state)}", state.turn)
+        Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/{settlings(state)}", state.turn)
     ],
     "repair": lambda state: [Infer(effect_id(state, "repair", 0), state.turn, "repair")],
     "deliver": lambda state: [Deliver(effect_id(state, "deliver", 0))],

@@ -12,9 +12,6 @@ from flyball.core.events import Event, Forked, Started
 from flyball.core.spec import LoopSpec
 from flyball.orchestrate.bindings import Bindings
 
-_COMPARED = ("prompt", "history", "spec", "metadata", "carried", "tool_state")
-"""What makes a loop the one that is wanted."""
-
 
 def check_same(events: Sequence[Event], wanted: Started) -> None:
     """Check that a recorded loop is the one that is wanted.
@@ -22,8 +19,24 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
     Raises:
         LoopMismatch: it is a flow, or has another prompt, history, spec, metadata or tool state.
     """
-    recorded = as_begun(events, wanted.loop_id)
-    differs = [name for name in _COMPARED if getattr(recorded, name) != getattr(wanted, name)]
+    first = events[0]
+    if not isinstance(first, Started):
+        raise LoopMismatch(
+            f"loop {wanted.loop_id!r} is a flow, and no agent's: choose another loop_id, or go on with the "
+            "flow by its own run(..., loop_id=...)",
+            loop_id=wanted.loop_id,
+            differs=["kind"],
+        )
+    begun = begun_as(events)
+    recorded = {
+        "prompt": begun.prompt,
+        "history": first.history,
+        "spec": begun.spec,
+        "metadata": first.metadata,
+        "carried": first.carried,
+        "tool_state": first.tool_state,
+    }
+    differs = [name for name, value in recorded.items() if value != getattr(wanted, name)]
     if differs:
         raise LoopMismatch(
             f"loop {wanted.loop_id!r} exists with another {' and '.join(differs)}: "
@@ -33,23 +46,15 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
         )
 
 
-def as_begun(events: Sequence[Event], loop_id: str) -> Started:
-    """What a recorded loop would have been begun with; for a fork, had it been begun by itself.
-
-    Raises:
-        LoopMismatch: it is a flow.
-    """
+def begun_as(events: Sequence[Event]) -> Started:
+    """How an agent's loop began, with the prompt and the spec that it goes by now: a fork has others."""
     first = events[0]
-    if not isinstance(first, Started):
-        raise LoopMismatch(
-            f"loop {loop_id!r} is a flow, and no agent's: choose another loop_id, or go on with the "
-            "flow by its own run(..., loop_id=...)",
-            loop_id=loop_id,
-            differs=["kind"],
-        )
+    assert isinstance(first, Started), "an agent's loop begins so"
     for event in events:
         if isinstance(event, Forked):
-            first = replace(first, loop_id=loop_id, prompt=event.prompt or first.prompt, spec=event.spec)
+            first = replace(
+                first, prompt=event.prompt or first.prompt, spec=event.spec, loop_id=event.loop_id
+            )
     return first
 
 

@@ -26,6 +26,8 @@ from flyball.orchestrate.output import prompted_instructions
 from flyball.orchestrate.output_types import ToolOutput
 from flyball.orchestrate.schema_output import SchemaOutput
 from flyball.tool.errors import ModelRetry
+from flyball.tool.outside_tool import OutsideTool
+from flyball.tool.protocol import Tool
 
 
 class Run(Struct, frozen=True):
@@ -110,9 +112,27 @@ def time_for(request: SystemRequest, config: AgentConfig) -> float | None:
 
 
 def _tools(request: SystemRequest, config: AgentConfig) -> dict[str, Any]:
-    if not request.tools:
-        return {}
-    known = {tool.spec.definition.name: tool for tool in config.tools}
+    """The agent's tools that the request may use, those that the caller runs, and the choice among them."""
+    changes: dict[str, Any] = {}
+    known = {tool.spec.definition.name: tool for tool in config.tools} if request.tools else {}
+    if request.tools:
+        changes["tools"] = _chosen(request, known)
+    if request.caller_tools:
+        taken = {tool.spec.definition.name for tool in config.tools}
+        for number, tool in enumerate(request.caller_tools):
+            if tool.name in taken:
+                raise InvalidRequest(
+                    f"caller_tools[{number}]: the agent has a tool {tool.name!r} itself: rename yours",
+                    field=f"caller_tools[{number}].name",
+                )
+        outside = [OutsideTool(tool) for tool in request.caller_tools]
+        changes["tools"] = [*changes.get("tools", config.tools), *outside]
+    if request.tool_choice is not None:
+        changes["tool_choice"] = request.tool_choice
+    return changes
+
+
+def _chosen(request: SystemRequest, known: Mapping[str, Tool]) -> list[Tool]:
     if unknown := sorted(set(request.tools) - set(known)):
         raise InvalidRequest(
             f"tools: there is no {unknown[0]!r}; there are: {', '.join(sorted(known)) or 'none'}",
@@ -120,7 +140,7 @@ def _tools(request: SystemRequest, config: AgentConfig) -> dict[str, Any]:
             unknown=unknown,
             known=sorted(known),
         )
-    return {"tools": [tool for name, tool in known.items() if name in request.tools]}
+    return [tool for name, tool in known.items() if name in request.tools]
 
 
 def _output(contract: OutputContract, config: AgentConfig, engine: Engine) -> dict[str, Any]:
@@ -190,10 +210,14 @@ def recorded_policy(spec: LoopSpec, config: AgentConfig) -> dict[str, Any]:
     if spec.output.mode is OutputMode.PROMPTED:
         instructions = instructions.removesuffix(prompted_instructions(spec.output)).rstrip("\n")
     functions = [text for text in config.instructions if not isinstance(text, str)]
+    own = {tool.spec.definition.name for tool in config.tools}
     return {
         "name": spec.agent,
         "instructions": (*([instructions] if instructions else []), *functions),
-        "tools": [tool for tool in config.tools if tool.spec.definition.name in spec.tools],
+        "tools": [
+            *[tool for tool in config.tools if tool.spec.definition.name in spec.tools],
+            *[OutsideTool(tool) for name, tool in spec.tools.items() if tool.outside and name not in own],
+        ],
         "output": recorded_output(spec.output, config.output),
         "grammar": spec.output.grammar,
         "settings": spec.settings,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from flyball.constraint.validators import failure_of
 from flyball.core.encodable import to_json
 from flyball.core.errors import (
+    Deferred,
     FailureCategory,
     FlyballError,
     JournalFailure,
@@ -29,6 +30,7 @@ from flyball.orchestrate.contracts import SystemRequest, SystemResponse, Validat
 from flyball.orchestrate.projections import tool_calls_made
 from flyball.orchestrate.result import AnyResult
 from flyball.orchestrate.schema_output import Look, SchemaOutput, SchemaReader
+from flyball.orchestrate.state import State
 
 
 class Asked(Struct, frozen=True):
@@ -49,8 +51,14 @@ class Asked(Struct, frozen=True):
         return contract is not None and contract.strict_validation
 
 
-def response_to(asked: Asked, result: AnyResult, events: Sequence[Event]) -> SystemResponse:
-    """The response to a request whose run is over, well or not, or waits for results from outside."""
+def response_to(
+    asked: Asked, result: AnyResult, events: Sequence[Event], stopped: FlyballError | None = None
+) -> SystemResponse:
+    """The response to a request whose run is over, well or not, or waits for results from outside.
+
+    `stopped` is what the run has raised, if it has. One that waits for nothing but the caller's own tools
+    has not failed: the response says which calls these are.
+    """
     state, request = result.state, asked.request
     said = _last_said(events)
     response = SystemResponse(
@@ -65,12 +73,22 @@ def response_to(asked: Asked, result: AnyResult, events: Sequence[Event]) -> Sys
         model=(said.model if said is not None else None) or state.spec.model,
         finish_reason=_finish_reason(events),
     )
-    error = result.error
+    error = stopped or result.error
+    if isinstance(error, Deferred):
+        response = replace(response, calls_wanted=error.requests)
+        if _is_the_callers(state, error):
+            return _with_confidence(replace(response, content=state.history[-1].text), asked, events)
     if error is not None:
         failed = _failed(response, asked, state.error or error.record(), state.spec.output, events)
         return _with_confidence(failed, asked, events)
     answered = replace(response, structured_output=_structured(result, state.spec.output))
     return _with_confidence(answered, asked, events)
+
+
+def _is_the_callers(state: State, error: Deferred) -> bool:
+    """Whether a run waits for nothing but the results of tools that the caller runs."""
+    tools = state.spec.tools
+    return all(not one.loop_id and tools[one.tool_name].outside for one in error.requests)
 
 
 def _with_confidence(response: SystemResponse, asked: Asked, events: Sequence[Event]) -> SystemResponse:
@@ -89,6 +107,7 @@ def refusal_of(request: SystemRequest, error: Exception, loop_id: str = "") -> S
         request_id=ids.request_id,
         session_id=ids.session_id,
         trace_id=ids.trace_id,
+        calls_wanted=error.requests if isinstance(error, Deferred) else (),
         error=error.record(),
         loop_id=loop_id if isinstance(error, JournalFailure) else "",
     )

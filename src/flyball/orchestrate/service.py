@@ -14,35 +14,47 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from flyball.core.errors import FlyballError, InvalidRequest, UnknownAgent, UserError
-from flyball.core.events import Event, Outcome, Stage
+from flyball.core.errors import (
+    AgentRunClosed,
+    FlyballError,
+    InvalidRequest,
+    LoopNotFound,
+    UnknownAgent,
+    UserError,
+)
+from flyball.core.events import Ended, Event, Outcome, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.accounts import UsageReport, usage_report
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
+from flyball.orchestrate.catalogue import Catalogue, LoopPage, LoopQuery
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import Mode
 from flyball.orchestrate.machines import AnyState, stage
-from flyball.orchestrate.recorded import load_any
+from flyball.orchestrate.projections.summary import LoopSummary
+from flyball.orchestrate.provenance import KEY
+from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 
 T = TypeVar("T")
 
-SERVED = {"flyball": {"served": True}}
-"""The metadata of loops that a service has begun: it goes on with them after a restart."""
+_SERVED = "served"
 _MOMENT = 0.2
 """Seconds that a flow has to begin its next step, at the end."""
 
@@ -65,6 +77,13 @@ class ToolCard(Struct, frozen=True):
     description: str = ""
     parameters: dict[str, Any] = {}
     approval: bool = False
+
+
+class ModelCard(Struct, frozen=True):
+    """A model that is served, and the agents that have it."""
+
+    name: str
+    agents: tuple[str, ...]
 
 
 class DeadLetter(Struct, frozen=True):
@@ -112,6 +131,7 @@ class Service:
     ) -> None:
         self.runtime = runtime
         self.dead = dead
+        self.catalogue = Catalogue(runtime.journal)
         self._options: dict[str, Any] = {**options, "runtime": runtime, "journal": runtime.journal}
         if deps is not None:
             self._options["deps"] = deps
@@ -122,8 +142,6 @@ class Service:
                 raise UserError(f"two agents are called {name!r}: give one another name=")
             self._systems[name] = System(agent, **self._options)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._read: set[str] = set()
-        """The loops whose streams are being read: a flow goes as far as it is."""
 
     @property
     def journal(self) -> Journal:
@@ -159,15 +177,23 @@ class Service:
         """
         return _card(self.system(name).agent)
 
+    def models(self) -> tuple[ModelCard, ...]:
+        """The models that the agents have."""
+        found: dict[str, list[str]] = {}
+        for card in self.agents():
+            if card.model:
+                found.setdefault(card.model, []).append(card.name)
+        return tuple([ModelCard(name, tuple(agents)) for name, agents in sorted(found.items())])
+
     def model(self, name: str) -> str:
         """A model that a caller may choose: one of those that the agents here have.
 
         Raises:
             InvalidRequest: it is none of them. Callers do not choose whom this process speaks to.
         """
-        known = {card.model for card in self.agents() if card.model}
+        known = [card.name for card in self.models()]
         if name not in known:
-            there = ", ".join(sorted(known)) or "none"
+            there = ", ".join(known) or "none"
             raise InvalidRequest(
                 f"model: {name[:100]!r} is none that can be chosen here; there are: {there}", field="model"
             )
@@ -179,7 +205,7 @@ class Service:
         Raises:
             JournalFailure: it does not.
         """
-        await self.journal.read("ready")
+        await self.journal.sizes(("ready",))
 
     async def stage(self, loop_id: str) -> Stage:
         """The stage that a loop is in.
@@ -196,8 +222,11 @@ class Service:
         Raises:
             LoopNotFound: there is no such loop.
         """
-        events, state = await self.load(loop_id)
-        return len(events), state.at == "done"
+        length = (await self.journal.sizes((loop_id,)))[0]
+        events = await self.journal.read(loop_id, max(0, length - 1))
+        if not events:
+            raise LoopNotFound(f"there is no loop {loop_id!r} in the journal", loop_id=loop_id)
+        return max(1, length), isinstance(events[-1], Ended)
 
     # Requests
 
@@ -208,7 +237,9 @@ class Service:
             UnknownAgent: there is no such agent.
         """
         system, loop_id = self.system(agent), loop_id or new_id()
-        return await asyncio.shield(self._begun(system.handle(_served(request), loop_id=loop_id), loop_id))
+        return await asyncio.shield(
+            self._begun(system.handle(_served(request, agent), loop_id=loop_id), loop_id)
+        )
 
     async def stream(
         self, agent: str, request: SystemRequest, *, loop_id: str = ""
@@ -221,18 +252,10 @@ class Service:
             UnknownAgent: there is no such agent.
         """
         system, loop_id = self.system(agent), loop_id or new_id()
-        pieces, over = system.stream(_served(request), loop_id=loop_id), False
-        self._read.add(loop_id)
-        try:
-            async for piece in pieces:
-                over = isinstance(piece, SystemResponse)
-                yield piece
-        finally:
-            self._read.discard(loop_id)
-            if over:
-                await pieces.aclose()
-            else:
-                self._begun(_read_to_the_end(pieces), loop_id)
+        heard = _Heard()
+        self._begun(heard.hear(system.stream(_served(request, agent), loop_id=loop_id)), loop_id)
+        async for piece in heard.told():
+            yield piece
 
     async def begin(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> str:
         """Begin to serve a request; gives the loop's id once it is recorded. The rest happens by itself.
@@ -244,7 +267,7 @@ class Service:
             FlyballError: the request was refused, and no loop began.
         """
         loop_id = loop_id or new_id()
-        serving = self._begun(self.system(agent).handle(_served(request), loop_id=loop_id), loop_id)
+        serving = self._begun(self.system(agent).handle(_served(request, agent), loop_id=loop_id), loop_id)
         recorded = asyncio.ensure_future(self.journal.wait(loop_id, 0))
         try:
             await asyncio.wait([serving, recorded], return_when=asyncio.FIRST_COMPLETED)
@@ -272,6 +295,38 @@ class Service:
             LoopNotFound: there is no such loop.
         """
         return await load_any(self.journal, loop_id)
+
+    async def summary(self, loop_id: str) -> LoopSummary:
+        """A loop in a few words.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        return await self.catalogue.summary(loop_id)
+
+    async def loops(self, query: LoopQuery) -> LoopPage:
+        """The loops that a query asks for, page by page; see `Catalogue.find`.
+
+        Raises:
+            InvalidRequest: the query cannot be asked; the error names the field.
+        """
+        return await self.catalogue.find(query)
+
+    async def usage(self, query: LoopQuery) -> UsageReport:
+        """What the loops of a query have used and cost; see `usage_report`.
+
+        Raises:
+            InvalidRequest: the query cannot be asked; the error names the field.
+        """
+        return await usage_report(self.catalogue, query)
+
+    async def waiting(self, loop_id: str) -> tuple[WaitingCall, ...]:
+        """The calls of a loop, and of those under it, that wait for somebody.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        return await calls_waiting(self.journal, loop_id)
 
     async def response(self, loop_id: str) -> SystemResponse:
         """The response of a loop that is over, from its journal alone; of one that is not, an error in it.
@@ -325,7 +380,7 @@ class Service:
         if isinstance(state, State):
             if retry is not None:
                 await self.runtime.signal(loop_id, retry)
-            await self.runtime.carry_on(system.bindings_for(state), loop_id)
+            await self.runtime.carry_on(system.bindings_for(state.spec), loop_id)
         elif not self._drives(loop_id):
             if retry is not None and state.outcome in (None, Outcome.SUCCESS):
                 await self.runtime.signal(loop_id, retry)  # which is refused, and says why
@@ -379,7 +434,9 @@ class Service:
 
     def _of(self, state: AnyState, *, reading: bool = False) -> System:
         """The system of the agent that a recorded loop is of; for who only reads, of none."""
-        name = state.spec.agent if isinstance(state, State) else state.flow.name
+        name = served_by(state.metadata)  # a flow's own name may be that of its pattern
+        if name not in self._systems:
+            name = state.spec.agent if isinstance(state, State) else state.flow.name
         if reading and name not in self._systems:
             return System(Agent(None, name=name or "agent"), journal=self.journal)
         return self.system(name)
@@ -393,18 +450,62 @@ class Service:
 
     def _drives(self, loop_id: str) -> bool:
         """Whether a flow is driven here."""
-        return loop_id in self._read or any(task.get_name() == loop_id for task in self._tasks)
+        return any(task.get_name() == loop_id for task in self._tasks)
 
 
-async def _read_to_the_end(pieces: AsyncGenerator[StreamEvent | SystemResponse]) -> None:
-    async with aclosing(pieces):
-        async for _ in pieces:
-            continue
+class _Heard:
+    """A stream that is read to its end, whether or not anybody is told of it."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[StreamEvent | SystemResponse] = deque()
+        self._over = False
+        self._stirred = asyncio.Event()
+
+    async def hear(self, pieces: AsyncGenerator[StreamEvent | SystemResponse]) -> None:
+        """Read it."""
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    self._pieces.append(piece)
+                    self._stirred.set()
+        finally:
+            self._over = True
+            self._stirred.set()
+
+    async def told(self) -> AsyncGenerator[StreamEvent | SystemResponse]:
+        """What was heard, as it is heard.
+
+        Raises:
+            AgentRunClosed: there was an end to it before it was over.
+        """
+        while True:
+            while self._pieces:
+                piece = self._pieces.popleft()
+                yield piece
+                if isinstance(piece, SystemResponse):
+                    return
+            if self._over:
+                raise AgentRunClosed("the run is driven no longer: it stays as it is recorded")
+            self._stirred.clear()
+            await self._stirred.wait()
 
 
-def _served(request: SystemRequest) -> SystemRequest:
-    """A request whose loop says that a service has begun it."""
-    return replace(request, metadata={**(request.metadata or {}), **SERVED})
+def _served(request: SystemRequest, agent: str) -> SystemRequest:
+    """A request whose loop says that a service has begun it, and for which agent."""
+    metadata = request.metadata or {}
+    told: Any = metadata.get(KEY)
+    known = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    return replace(request, metadata={**metadata, KEY: {**known, _SERVED: agent}})
+
+
+def served_by(metadata: dict[str, Any] | None) -> str:
+    """The agent for which a service has begun a loop with this metadata; empty where none has.
+
+    A service goes on with such loops after a restart.
+    """
+    told: Any = (metadata or {}).get(KEY)
+    agent: Any = cast("dict[str, Any]", told).get(_SERVED) if isinstance(told, dict) else None
+    return agent if isinstance(agent, str) else ""
 
 
 def _card(agent: Agent[Any, Any]) -> AgentCard:

@@ -15,7 +15,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -27,13 +27,16 @@ from flyball.core.events import Event, Outcome
 from flyball.core.ids import new_id
 from flyball.core.messages import Content, Text
 from flyball.core.signals import Signal, SignalType
+from flyball.core.spec import LoopSpec
 from flyball.inference.engine import Engine
 from flyball.inference.registry import resolve_engine
 from flyball.inference.retry_policy import RetryPolicy
 from flyball.inference.stream import Finish, PartStart, Restart, StreamEvent, TextDelta, close_stream
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.answering import OutsideResult, length_with, send_results
 from flyball.orchestrate.beginning import prompt_message
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import bind
 from flyball.orchestrate.contracts import Mode, SystemRequest, SystemResponse
@@ -44,7 +47,9 @@ from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.elsewhere import Driver
 from flyball.orchestrate.flow.doing import Hear
 from flyball.orchestrate.flow_state import FlowState
+from flyball.orchestrate.followed import FollowedLoop
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.matching import begun_as
 from flyball.orchestrate.outputs import reader_for
 from flyball.orchestrate.patterns.redundant import Redundancy
 from flyball.orchestrate.plan.handling import StepHandler
@@ -122,6 +127,21 @@ class System:
         """The modes that it serves."""
         return tuple(Mode)
 
+    @property
+    def journal(self) -> Journal | None:
+        """Where its loops are recorded: what it was given, or the runtime's own; None if nothing is kept."""
+        return self._options.get("journal") or getattr(self._options.get("runtime"), "journal", None)
+
+    def policy(self, request: SystemRequest) -> LoopSpec | None:
+        """The policy of the loop that a request would begin; None where it would be a flow.
+
+        Raises:
+            InvalidRequest: it cannot be served; `field` names what stands in the way.
+            ConfigurationFailure: its schema, or the agent behind the door, cannot be used.
+        """
+        request = identified(request)
+        return None if self._is_flow(request) else self._prepared(request, "")[1].spec
+
     async def aclose(self) -> None:
         """Close the engine that was made here for the agent's model string; one that was given stays open."""
         engine, self._engine = self._engine, None
@@ -145,11 +165,12 @@ class System:
                 self._check_approvals(self.agent)
                 return await self._flows().handle(request, loop_id)
             run, agent, asked = self._prepared(request, loop_id)
+            stopped: FlyballError | None = None
             try:
                 result = await agent.run(run.prompt, **run.options, **self._options)
             except FlyballError as error:
-                result = _partial(error)
-            return response_to(asked, result, await result.events())
+                result, stopped = _partial(error), error
+            return response_to(asked, result, await result.events(), stopped)
         except Exception as error:
             return refusal_of(request, error, loop_id)
 
@@ -179,6 +200,7 @@ class System:
         loop_id = loop_id or new_id()
         try:
             request = identified(request)
+            is_flow = self._is_flow(request)
         except InvalidRequest as error:
             yield refusal_of(request, error, loop_id)
             return
@@ -195,7 +217,7 @@ class System:
             except Exception as error:
                 return refusal_of(request, error, loop_id)
 
-        if self._is_flow(request):
+        if is_flow:
             pieces = told_in_pieces(serve, whole=request.mode == Mode.REDUNDANT)
         else:
             pieces = _streamed(request, loop_id, begin)
@@ -210,11 +232,12 @@ class System:
     async def replay(self, loop_id: str) -> SystemResponse:
         """The response of a recorded loop that is over, from its journal alone: no model, no tool runs.
 
-        A loop that is not over is an error in the response.
+        One that waits for results from outside is told as it was when it came to that. Any other loop that is
+        not over is an error in the response.
         """
         try:
-            events, state = await load_any(self._journal(), loop_id)
-            if state.at != "done":
+            events, state = await load_any(self.journal or self._journal(), loop_id)
+            if state.at != "done" and not (isinstance(state, State) and waits_for_results(state)):
                 raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): resume it")
             if isinstance(state, FlowState):
                 return await self._flows(only_read=True).resume(state, retry=False)
@@ -260,6 +283,62 @@ class System:
                 yield piece
         finally:
             await pieces.aclose()
+
+    async def answer(self, loop_id: str, results: Sequence[OutsideResult]) -> SystemResponse:
+        """Give a recorded loop results of calls that wait for them, and go on with it.
+
+        It is the way to go on from a response with `calls_wanted`. Results may come one by one: as long as
+        some are missing, the response says which. What is given in one go is taken whole or not at all; a
+        result that was taken before is not taken again. What is wrong with them is in the response's
+        `error`.
+        """
+        return await last_of(self.answer_stream(loop_id, results))
+
+    async def answer_stream(self, loop_id: str, results: Sequence[OutsideResult]) -> Pieces:
+        """`answer`, while the model's answers are streamed: their pieces, and last the response."""
+        request, runtime = SystemRequest(messages=()), self._options.get("runtime")
+
+        async def begin() -> _Begun:
+            if runtime is not None:
+                return self._followed(events, results), asked
+            clock = self._options.get("clock", SYSTEM_CLOCK)
+            await send_results(journal, loop_id, results, clock)
+            drive = await self._taken_over(loop_id, retry=False)
+            return _reading(drive), asked
+
+        try:
+            journal = self.journal or self._journal()
+            events, state = await load(journal, loop_id)
+            asked = self._asked_for(state)
+            request = asked.request
+        except Exception as error:
+            yield refusal_of(request, error, loop_id)
+            return
+        pieces = _streamed(request, loop_id, begin)
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            await pieces.aclose()
+
+    @asynccontextmanager
+    async def _followed(
+        self, events: Sequence[Event], results: Sequence[OutsideResult]
+    ) -> AsyncGenerator[StreamedRun[Any]]:
+        """A recorded loop that is given results, for one who reads on while another driver drives."""
+        runtime: Driver = self._options["runtime"]
+        clock, started = self._options.get("clock", SYSTEM_CLOCK), begun_as(events)
+        bindings, loop_id = self.bindings_for(started.spec), started.loop_id
+        await runtime.answer(loop_id, results)
+        async with runtime.join(bindings, self._options.get("journal"), started, clock) as following:
+            there = await following.journal.read(loop_id)
+            # What follows from them is shown, though it may have happened by now.
+            following.length = min(following.length, length_with(there, results))
+            streamed: StreamedRun[Any] = StreamedRun(await FollowedLoop.join(following, bindings, loop_id))
+            try:
+                yield streamed
+            finally:
+                await streamed.close()
 
     async def _resumed_flow(
         self, state: FlowState, retry: bool
@@ -330,30 +409,17 @@ class System:
         """The response of a loop that is over, from what is recorded."""
         output = recorded_output(state.spec.output, self.agent.clone().config.output)
         try:
-            result = result_from(state, reader_for(output, state.spec.output), self._journal())
+            journal = self.journal or self._journal()
+            result = result_from(state, reader_for(output, state.spec.output), journal)
         except FlyballError as error:
-            result = _partial(error)
+            result = _partial(error)  # it is over: the state says what it ended with
         return response_to(self._asked_for(state), result, events)
-
-    def bindings_for(self, state: State) -> Bindings:
-        """The code behind a recorded loop, for who drives it on: that of the agent behind the door.
-
-        Raises:
-            ConfigurationFailure: the model cannot be had.
-        """
-        config = self.agent.clone().config
-        output = recorded_output(state.spec.output, config.output)
-        config = config.changed(model=self._engine_for(config.model), output=output)
-        bindings = bind(config, self._options.get("deps"))
-        # The recorded policy says in which form the answer comes, whatever this model's own would be.
-        bindings.output = reader_for(output, state.spec.output)
-        return bindings
 
     async def _taken_over(self, loop_id: str, retry: bool) -> Drive:
         """A recorded loop, ready to be driven on."""
         journal, clock = self._journal(), self._options.get("clock", SYSTEM_CLOCK)
         _, state = await load(journal, loop_id)
-        bindings = self.bindings_for(state)
+        bindings = self.bindings_for(state.spec)
         drive = await Drive.take_over(bindings, journal, loop_id, clock)
         if not retry or drive.state.at not in OVER or drive.state.outcome is Outcome.SUCCESS:
             return drive
@@ -361,13 +427,34 @@ class System:
         await send_signal(journal, loop_id, Signal(SignalType.RETRY), clock)
         return await Drive.take_over(bindings, journal, loop_id, clock)
 
+    def bindings_for(self, spec: LoopSpec) -> Bindings:
+        """The code of the agent behind the door, for a loop under a recorded policy."""
+        config = self.agent.clone().config
+        output = recorded_output(spec.output, config.output)
+        config = config.changed(model=self._engine_for(config.model), output=output)
+        bindings = bind(config, self._options.get("deps"))
+        # The recorded policy says in which form the answer comes, whatever this model's own would be.
+        bindings.output = reader_for(output, spec.output)
+        return bindings
+
     def _is_flow(self, request: SystemRequest) -> bool:
-        """Whether a request is more than one loop: it has a plan, replicas, or tools before its answer."""
+        """Whether a request is more than one loop: it has a plan, replicas, or tools before its answer.
+
+        One with tools that the caller runs is one loop: whoever answers a call goes on with that.
+
+        Raises:
+            InvalidRequest: it has such tools, and there is a planner.
+        """
         if self._patterns.planner is not None:
+            if request.caller_tools:
+                raise InvalidRequest(
+                    "caller_tools: this system has a planner, and a plan waits for no caller's tools",
+                    field="caller_tools",
+                )
             return True
         if request.mode != Mode.STRUCTURED:
             return request.mode in (Mode.PLAN, Mode.REDUNDANT)
-        return bool(self.agent.clone().config.tools)
+        return bool(self.agent.clone().config.tools) and not request.caller_tools
 
     def _flows(self, *, only_read: bool = False) -> FlowServing:
         model = self.agent.clone().config.model
@@ -379,7 +466,10 @@ class System:
         run = run_for(request, loop_id, config, self._engine_for(config.model))
         output = run.changes.get("output")
         schema = output if isinstance(output, SchemaOutput) else None
-        return run, self.agent.clone(**run.changes), Asked(request, schema, bool(config.validators))
+        agent = self.agent.clone(**run.changes)
+        if request.caller_tools or request.tool_choice is not None:
+            _check_fits(agent, request)
+        return run, agent, Asked(request, schema, bool(config.validators))
 
     def _engine_for(self, model: str | Engine | None) -> Engine:
         """The engine of the agent's model, made once: that may mean to load a model."""
@@ -402,6 +492,24 @@ class System:
                 )
 
 
+def _check_fits(agent: Agent[Any, Any], request: SystemRequest) -> None:
+    """Check that an agent can have the tools that the caller runs, and the choice.
+
+    Raises:
+        InvalidRequest: it cannot; `field` names which.
+    """
+    names = [tool.name for tool in request.caller_tools]
+    try:
+        agent.bindings()
+    except UserError as error:
+        name = error.details.get("tool")
+        chosen = request.tool_choice is not None and request.tool_choice.forced == name
+        if name is None or not (chosen or name in names):
+            raise
+        field = f"caller_tools[{names.index(name)}].name" if name in names else "tool_choice"
+        raise InvalidRequest(f"{field}: {error.message}", field=field) from error
+
+
 _Begun: TypeAlias = tuple[AbstractAsyncContextManager[StreamedRun[Any]], Asked]
 
 
@@ -410,6 +518,7 @@ async def _streamed(
 ) -> AsyncGenerator[StreamEvent | SystemResponse]:
     """The pieces of a run, and last its response."""
     heard: list[str] = []
+    stopped: FlyballError | None = None
     try:
         opened, asked = await begin()
         async with opened as streamed:
@@ -420,10 +529,10 @@ async def _streamed(
                     yield piece
                 result: AnyResult = streamed.result
             except FlyballError as error:
-                result = _partial(error)
+                result, stopped = _partial(error), error
             finally:
                 await close_stream(pieces)
-        response = response_to(asked, result, await result.events())
+        response = response_to(asked, result, await result.events(), stopped)
     except Exception as error:
         response = refusal_of(request, error, loop_id)
     if heard and response.error is not None and not _is_strict(request):

@@ -33,7 +33,7 @@ def equipped(tools: Iterable[Tool], stages: Stages) -> list[Tool]:
     """The tools with what the agent's features put around them; the same ones, where that is nothing.
 
     From the inside: the tool with its own validators, the agent's validators, the cut, the time-out; the last
-    not around one whose calls are loops, which have their own.
+    not around one whose calls are loops, which have their own, or are run outside.
     """
     checks = tuple([validator.check for validator in stages.result_validators])
     made: list[Tool] = []
@@ -43,7 +43,8 @@ def equipped(tools: Iterable[Tool], stages: Stages) -> list[Tool]:
             tool = ValidatedTool(tool, checks)
         for truncation in stages.truncations:
             tool = TruncatedTool(tool, truncation)
-        if stages.default_timeouts and tool.spec.timeout is None and not tool.spec.begins_loop:
+        spec = tool.spec
+        if stages.default_timeouts and spec.timeout is None and not (spec.begins_loop or spec.outside):
             tool = LimitedTool(tool, stages.default_timeouts[0].seconds)
         made.append(tool)
     return made
@@ -115,9 +116,13 @@ async def _asked(function: Callable[..., Any], context: RunContext[Any], about: 
 
 
 async def _available(state: State, bindings: Bindings, context: RunContext[Any]) -> dict[str, ToolDefinition]:
-    """The tools that can work now, and those that somebody else has."""
+    """The tools that can work now, and those that somebody else has, or runs."""
     tools = state.spec.tools
     bound = [(name, bindings.tools[name]) for name in tools if name in bindings.tools]
     found = await gather(*[availability(tool, context) for _, tool in bound])
     can = {name for (name, _), tool in zip(bound, found, strict=True) if tool.available}
-    return {name: tool.definition for name, tool in tools.items() if name in can or tool.elsewhere}
+    return {
+        name: tool.definition
+        for name, tool in tools.items()
+        if name in can or tool.elsewhere or (tool.outside and name not in bindings.tools)
+    }

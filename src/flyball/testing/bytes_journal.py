@@ -39,6 +39,10 @@ class BytesJournal:
         """See `Journal.wait`."""
         return await self._order.wait(loop_id, length, timeout)
 
-    async def loops(self) -> list[str]:
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
         """See `Journal.loops`."""
-        return await self._order.loops()
+        return await self._order.loops(before, limit)
+
+    async def sizes(self, loop_ids: Sequence[str]) -> list[int]:
+        """See `Journal.sizes`."""
+        return await self._order.sizes(loop_ids)

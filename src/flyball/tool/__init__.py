@@ -2,7 +2,8 @@
 
 `@tool` makes a `FunctionTool` from a typed function, `stateful` tools from a class whose objects remember;
 `execute` runs one call of any `Tool`; `Registry` and `Toolset` hold tools. `protocol` is the seam: the loop
-knows no more of a tool than what stands there. `wrapped` has what is put around tools.
+knows no more of a tool than what stands there. `wrapped` has what is put around tools, `mcp` the tools of MCP
+servers.
 
 Rules:
 - what is wrong with a tool shows when it is made, and names the tool and the parameter;
@@ -26,6 +27,7 @@ from flyball.tool.toolset import Toolset
 from flyball.tool.wrapped import FilteredTool, RenamedTool, WrappedTool
 
 if TYPE_CHECKING:
+    from flyball.tool.mcp import MCPServer, mcp_servers
     from flyball.tool.preparing import ToolsPrepare
     from flyball.tool.stateful_tool import MAX_STATE_BYTES, Stateful, StatefulTool, stateful
     from flyball.tool.timing import DefaultToolTimeout
@@ -34,12 +36,14 @@ if TYPE_CHECKING:
 
 _LATER = {
     "DefaultToolTimeout": "timing",
+    "MCPServer": "mcp",
     "MAX_STATE_BYTES": "stateful_tool",
     "Stateful": "stateful_tool",
     "StatefulTool": "stateful_tool",
     "ToolOutputTruncation": "truncation",
     "ToolResultValidator": "validating",
     "ToolsPrepare": "preparing",
+    "mcp_servers": "mcp",
     "stateful": "stateful_tool",
     "truncate_tool_output": "truncation",
 }
@@ -52,6 +56,7 @@ __all__ = [
     "FunctionTool",
     "MAX_RESULT_BYTES",
     "MAX_STATE_BYTES",
+    "MCPServer",
     "ModelRetry",
     "Registry",
     "RenamedTool",
@@ -69,6 +74,7 @@ __all__ = [
     "as_tool",
     "availability",
     "execute",
+    "mcp_servers",
     "stateful",
     "tool",
     "truncate_tool_output",

@@ -51,6 +51,7 @@ class KillingJournal:
         self.read = journal.read
         self.wait = journal.wait
         self.loops = journal.loops
+        self.sizes = journal.sizes
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
         self._maybe_die()

@@ -103,6 +103,6 @@ async def _ask(
             as_json=shared.json,
             typed=is_typed(system.agent.spec)
             or (request.output is not None and request.output.schema is not None),
-            tools=bool(origin.tools),
+            tools=origin.has_tools,
             quiet=driven.quiet,
         )

@@ -68,7 +68,7 @@ class Conversation:
         Raises:
             ConfigurationFailure: it cannot be had.
         """
-        origin = Origin(model, self._origin.tools, self._origin.output)
+        origin = Origin(model, self._origin.tools, self._origin.output, mcp=self._origin.mcp)
         options = {**origin.options(), "instructions": self._instructions}
         opened = AsyncExitStack()
         system = await opened.enter_async_context(
@@ -92,7 +92,7 @@ class Conversation:
         )
         self.last_run = loop_id = new_id()
         answer = Answer(
-            typed=is_typed(self._system.agent.spec), tools=bool(self._origin.tools), quiet=self._driven.quiet
+            typed=is_typed(self._system.agent.spec), tools=self._origin.has_tools, quiet=self._driven.quiet
         )
         async with leaving(self._journal, loop_id):
             response = await answer.shown(self._system.stream(request, loop_id=loop_id))

@@ -33,6 +33,8 @@ class Driven:
     """Approve all calls to tools that need approval."""
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False
     """Leave out the last line, with tokens, time and the run's id."""
+    mcp: tuple[str, ...] = ()
+    """MCP servers whose tools it may use: a command, an address, a JSON file; may be given several times."""
 
 
 DRIVEN = Driven()

@@ -22,7 +22,10 @@ from flyball.orchestrate.state import State
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """Names of what is code: the model's string, tools as `module[:name]`, the output's type; who votes."""
+    """Names of what is code: the model's string, tools as `module[:name]`, the output's type; who votes.
+
+    `mcp` names MCP servers as they were typed: `${VAR}` is filled in when they are opened, and not recorded.
+    """
 
     model: str = ""
     tools: tuple[str, ...] = ()
@@ -30,6 +33,7 @@ class Origin(Struct, frozen=True, omit_defaults=True):
     votes: int = 0
     process: str = ""
     """Who began it; see `standing`."""
+    mcp: tuple[str, ...] = ()
 
     def metadata(self) -> dict[str, Any]:
         """As the metadata of a run that this process begins."""
@@ -59,7 +63,13 @@ class Origin(Struct, frozen=True, omit_defaults=True):
             named.tools or self.tools,
             named.output or self.output,
             self.votes,
+            mcp=named.mcp or self.mcp,
         )
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether the model may use any tools."""
+        return bool(self.tools or self.mcp)
 
 
 def origin_of(events: Sequence[Event], state: AnyState) -> Origin:

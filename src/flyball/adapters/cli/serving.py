@@ -29,16 +29,19 @@ from flyball.runtime.sqlite import SQLiteJournal
 async def serving(
     journal: SQLiteJournal, origin: Origin, options: Mapping[str, Any], *, yes: bool = False
 ) -> AsyncGenerator[System]:
-    """A system whose runs are recorded; at the end its engine and its journal are closed.
+    """A system whose runs are recorded; at the end its engine, its journal and its MCP servers are closed.
 
     Raises:
         ConfigurationFailure: the model cannot be had.
+        ToolFailure: an MCP server cannot be used.
     """
     from flyball.adapters.cli.approving import approval
     from flyball.adapters.cli.fetching import fetched
+    from flyball.adapters.cli.servers import opened
 
-    async with journal:
-        agent: Agent[Any, Any] = Agent(await fetched(origin.model), **options)
+    async with journal, opened(origin.mcp) as toolsets:
+        whole: dict[str, Any] = {**options, "tools": [*options.get("tools", ()), *toolsets]}
+        agent: Agent[Any, Any] = Agent(await fetched(origin.model), **whole)
         if any(tool.spec.approval for tool in agent.config.tools):
             agent = agent.clone(approval=approval(yes=yes))
         system = System(agent, journal=journal, redundancy=Redundancy(n=origin.votes))

@@ -16,6 +16,7 @@ from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.routes.loops import loop_operations
 from flyball.adapters.http.routes.requests import request_operations
 from flyball.adapters.http.routes.server import server_operations, version
+from flyball.adapters.http.routes.views import view_operations
 from flyball.adapters.http.serving import Services
 from flyball.adapters.http.tokens import Tokens
 from flyball.orchestrate.service import Service
@@ -61,6 +62,7 @@ def build_api(
     operations = [
         *server_operations(metrics),
         *request_operations(metrics),
+        *view_operations(),
         *loop_operations(hubs),
         *more,
     ]

@@ -88,13 +88,14 @@ def create_app(
         metrics=metrics,
         log=log,
     )
-    return Api(gate, serving, mounted)
+    return Api(gate, serving, limits, mounted)
 
 
 class Api:
     """The whole application, as ASGI; `end` is the beginning of its end."""
 
-    def __init__(self, gate: Gate, serving: Serving, mounts: Mounts) -> None:
+    def __init__(self, gate: Gate, serving: Serving, limits: Limits, mounts: Mounts) -> None:
+        self.limits = limits
         self._gate = gate
         self._serving = serving
         self._mounts = mounts

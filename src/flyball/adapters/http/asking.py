@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -26,6 +26,7 @@ class Asking:
     __slots__ = (
         "_receive",
         "correlation",
+        "ending",
         "headers",
         "limits",
         "principal",
@@ -45,6 +46,7 @@ class Asking:
         query: Mapping[str, str],
         receive: Callable[[], Awaitable[Any]],
         limits: Limits,
+        ending: bool = False,
     ) -> None:
         self.principal = principal
         self.service = service
@@ -56,6 +58,8 @@ class Asking:
         """What stands in the places of its path."""
         self.query_values = query
         self.limits = limits
+        self.ending = ending
+        """Whether the server is about to end."""
         self._receive = receive
 
     def allow(self, scope: Scope) -> None:
@@ -73,10 +77,8 @@ class Asking:
         Raises:
             InvalidRequest: a parameter that there is none of, or a value that it cannot have.
         """
-        known = get_type_hints(kind)
-        names = {name.removesuffix("_"): name for name in known}
         for name in self.query_values:
-            if name not in names:
+            if name not in (names := kind.__struct_encode_fields__):
                 near = get_close_matches(name, names, 1)
                 meant = f": did you mean {near[0]}?" if near else f"; there are: {', '.join(names) or 'none'}"
                 raise InvalidRequest(f"there is no parameter {name[:100]!r}{meant}", field=name[:100])

@@ -17,6 +17,8 @@ MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = b": still here\n\n"
 
 _encode = msgspec.json.Encoder().encode
+_LINE_ENDS = tuple([(end.encode(), rb"\u%04x" % ord(end)) for end in "\x85\u2028\u2029"])
+"""Line ends for some readers of streams, though not by the standard: JSON has another way to write them."""
 
 
 class Over(Struct, frozen=True):
@@ -29,6 +31,9 @@ class Over(Struct, frozen=True):
 def frame(name: str, document: Any, identifier: str = "") -> bytes:
     """One event. JSON is written in one line, so that nothing in it can be taken for another event."""
     data = document if isinstance(document, bytes) else _encode(document)
+    if not data.isascii():
+        for character, escaped in _LINE_ENDS:
+            data = data.replace(character, escaped)
     head = f"id: {identifier}\nevent: {name}\ndata: " if identifier else f"event: {name}\ndata: "
     return b"%s%s\n\n" % (head.encode(), data)
 

@@ -18,13 +18,19 @@ class Limits(Struct, frozen=True):
     """What is taken at most.
 
     `body` is the bytes of a request's body, `messages` how many messages one may bring; `body_seconds` is how
-    long a body may take to come. `concurrent` is how many requests may be under way, `streams` how many event
+    long a body may take to come. `head` and `head_seconds` are the same for a request's line and headers;
+    `idle_seconds` is how long a connection may have nothing to say, `stuck_seconds` how long who follows may
+    take nothing of what is told. `concurrent` is how many requests may be under way, `streams` how many event
     streams may be open, `rate` how many requests a caller may make in a minute (0: as many as it likes).
     """
 
     body: int = 8 * 1024 * 1024
     messages: int = 2_000
     body_seconds: float = 30.0
+    head: int = 64 * 1024
+    head_seconds: float = 20.0
+    idle_seconds: int = 75
+    stuck_seconds: float = 60.0
     concurrent: int = 512
     streams: int = 5_000
     rate: float = 0.0
@@ -35,8 +41,8 @@ class Limits(Struct, frozen=True):
         Raises:
             UserError: one is no number that it can be.
         """
-        for name in ("body", "messages", "body_seconds", "concurrent", "streams"):
-            if not getattr(self, name) > 0:
+        for name in self.__struct_fields__:
+            if name != "rate" and not getattr(self, name) > 0:
                 raise UserError(f"the limit {name} is a number from 1, not {getattr(self, name)!r}")
         if self.rate < 0:
             raise UserError(f"the limit rate is a number from 0, not {self.rate!r}")

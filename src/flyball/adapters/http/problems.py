@@ -92,6 +92,14 @@ class MethodNotAllowed(Refused):
     status = 405
 
 
+class NotOver(Refused):
+    """What is asked for is there once the loop is over."""
+
+    code = "API_NOT_OVER"
+    status = 409
+    retryable = True
+
+
 class TooSlow(Refused):
     """The body did not come in time."""
 
@@ -104,6 +112,13 @@ class TooLarge(Refused):
 
     code = "API_TOO_LARGE"
     status = 413
+
+
+class HeadTooLarge(Refused):
+    """The request's line and headers are larger than is taken here."""
+
+    code = "API_HEAD_TOO_LARGE"
+    status = 431
 
 
 class WrongMedia(Refused):
@@ -132,8 +147,8 @@ class ShuttingDown(Refused):
 _REFUSALS: dict[str, int] = {
     kind.code: kind.status
     for kind in (
-        Refused, Malformed, Unauthenticated, Forbidden, NotFound, MethodNotAllowed, TooSlow, TooLarge,
-        WrongMedia, TooMany, ShuttingDown,
+        Refused, Malformed, Unauthenticated, Forbidden, NotFound, MethodNotAllowed, NotOver, TooSlow,
+        TooLarge, HeadTooLarge, WrongMedia, TooMany, ShuttingDown,
     )
 }  # fmt: skip
 

@@ -26,8 +26,6 @@ Services: TypeAlias = Callable[[str], Awaitable[Service]]
 LOOP = "Flyball-Loop"
 """The header that names the loop which a request has begun."""
 _encode = msgspec.json.Encoder().encode
-_STUCK = 60.0
-"""Seconds after which a caller that takes nothing of its stream is let go of."""
 
 
 class Serving:
@@ -92,6 +90,7 @@ class Serving:
             query=_query(scope["query_string"]),
             receive=receive,
             limits=self._limits,
+            ending=self.ending,
         )
         if operation.scope is not None:
             asking.allow(operation.scope)
@@ -102,7 +101,7 @@ class Serving:
         passed.streamed = True
         self._metrics.streams.inc()
         gone = asyncio.ensure_future(until_gone(receive))
-        giving = asyncio.ensure_future(_give(stream, send))
+        giving = asyncio.ensure_future(_give(stream, send, self._limits.stuck_seconds))
         self._giving.add(giving)
         try:
             await asyncio.wait([gone, giving], return_when=asyncio.FIRST_COMPLETED)
@@ -126,7 +125,8 @@ class Serving:
             giving.cancel()
 
 
-async def _give(stream: Stream, send: Send) -> None:
+async def _give(stream: Stream, send: Send, stuck_seconds: float) -> None:
+    """Send what comes; a caller that takes nothing of it for too long is let go of."""
     headers = [
         (b"content-type", MEDIA_TYPE.encode()),
         (b"x-accel-buffering", b"no"),
@@ -135,7 +135,7 @@ async def _give(stream: Stream, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     async with aclosing(stream.events) as batches:
         async for batch in batches:
-            async with asyncio.timeout(_STUCK):
+            async with asyncio.timeout(stuck_seconds):
                 await send({"type": "http.response.body", "body": batch, "more_body": True})
 
 

@@ -86,13 +86,16 @@ async def read(service: Service, uri: str) -> ReadResourceResult:
 async def _newest(service: Service, most: int) -> list[LoopSummary]:
     """The newest runs that were begun by nobody but a caller."""
     found: list[LoopSummary] = []
-    for loop_id in await service.journal.loops():
-        one = await summary_of(service.journal, loop_id)
-        if not one.parent_loop_id:
-            found.append(one)
-            if len(found) == most:
-                break
-    return found
+    before = ""
+    while page := await service.journal.loops(before, most):
+        for loop_id in page:
+            one = await summary_of(service.journal, loop_id)
+            if not one.parent_loop_id:
+                found.append(one)
+        if len(found) >= most:
+            break
+        before = page[-1]
+    return found[:most]
 
 
 def _written(summary: LoopSummary) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
     request         SystemRequest, with its hints and its output contract
     conversation    a request's messages: as JSON, and as the history and the prompt of a run
+    tools           tools that the caller runs, and the choice among all tools
     response        SystemResponse, with what was validated
     usage           token usage and errors as JSON
 

@@ -15,8 +15,16 @@ from flyball.core.forms.fields import Fields, entered, filled, written
 from flyball.core.messages import JSON, Message
 from flyball.core.schema import check_schema
 from flyball.core.settings import ModelSettings
+from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.orchestrate.contracts.conversation import conversation, read_conversation, write_conversation
 from flyball.orchestrate.contracts.reading import inner, names, one_of, reading
+from flyball.orchestrate.contracts.tools import (
+    check_caller_tools,
+    read_caller_tool,
+    read_choice,
+    write_caller_tool,
+    write_choice,
+)
 from flyball.orchestrate.lifecycle import Mode
 
 _FIELD = re.compile(r"`\$\.?(.*?)`$")
@@ -33,6 +41,9 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
     timeout: float | None = None
     temperature: float | None = None
     top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    reasoning_effort: str | None = None
     options: dict[str, Any] | None = None
     extra: dict[str, Any] | None = None
 
@@ -42,6 +53,9 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
             max_tokens=self.max_tokens or None,
             temperature=self.temperature,
             top_p=self.top_p or None,
+            seed=self.seed,
+            stop=self.stop,
+            reasoning_effort=self.reasoning_effort or None,
             options=self.options or None,
         )
 
@@ -63,7 +77,9 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
 
     def to_json(self) -> dict[str, JSON]:
         """As JSON, without what is unset."""
-        known = {key: value for key, value in asdict(self).items() if key != "extra" and value is not None}
+        known = {key: value for key, value in asdict(self).items() if key != "extra" and value not in _UNSET}
+        if self.stop:
+            known["stop"] = list(self.stop)
         return written(known, self.extra, _HINTS)
 
     @staticmethod
@@ -74,6 +90,9 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
             timeout=fields.number("timeout") or None,
             temperature=fields.number("temperature"),
             top_p=fields.number("top_p") or None,
+            seed=fields.whole("seed"),
+            stop=names(fields, "stop"),
+            reasoning_effort=fields.text("reasoning_effort") or None,
             options=fields.mapping("options"),
             extra=fields.rest(),
         )
@@ -86,6 +105,7 @@ def _is_between(value: Any, highest: float) -> bool:
     return 0 <= value <= min(highest, _MOST)  # and so neither infinite nor NaN
 
 
+_UNSET = (None, ())
 _MOST = 2.0**53
 _HIGHEST = {"max_tokens": math.inf, "timeout": math.inf, "temperature": math.inf, "top_p": 1.0}
 _HINTS = frozenset(ExecutionHints.__struct_fields__) - {"extra"}
@@ -159,8 +179,10 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A request to the system. Ids that are empty are filled in at the boundary; others go on as they are.
 
     `session_id` names the conversation that the request belongs to, if it belongs to one. `tools` are the
-    names of the tools that it may use; none means all. `metadata` is handed to every tool call. `plan` is the
-    plan of a request in mode plan, as JSON (`flyball.orchestrate.plan.forms`): then no planner is asked.
+    names of the tools that it may use; none means all. `caller_tools` are tools besides these that whoever
+    asks runs: a response that has calls of them in `calls_wanted` is gone on with by `System.answer`.
+    `tool_choice` is how free the model is to call either. `metadata` is handed to every tool call. `plan` is
+    the plan of a request in mode plan, as JSON (`flyball.orchestrate.plan.forms`): then no planner is asked.
     """
 
     request_id: str = ""
@@ -171,6 +193,8 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     hints: ExecutionHints = ExecutionHints()
     output: OutputContract | None = None
     tools: tuple[str, ...] = ()
+    caller_tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: ToolChoice | None = None
     metadata: dict[str, Any] | None = None
     plan: dict[str, Any] | None = None
     extra: dict[str, Any] | None = None
@@ -181,7 +205,7 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
         Raises:
             InvalidRequest: a field is missing, of the wrong type, or contradicts another; `field` names it.
             SchemaRequired: the mode needs a schema and there is none.
-            SchemaMalformed: the schema is no JSON Schema.
+            SchemaMalformed: the schema, or that of a tool's parameters, is no JSON Schema.
             GrammarMalformed: the grammar is none.
         """
         if not isinstance(self.hints, ExecutionHints):  # pyright: ignore[reportUnnecessaryIsInstance] - anybody's
@@ -193,6 +217,10 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
             request.output.check()
         if not all(request.tools):
             raise InvalidRequest("tools holds an empty name: leave it out", field="tools")
+        for name in ("caller_tools", "tool_choice"):
+            if request.mode in (Mode.PLAN, Mode.REDUNDANT) and getattr(request, name):
+                raise InvalidRequest(f"{name} is for the modes chat and structured", field=name)
+        check_caller_tools(request.caller_tools)
         if request.plan is not None and request.mode is not Mode.PLAN:
             raise InvalidRequest(
                 f"a plan is for the mode plan, and the mode is {request.mode!s}: leave one of them out",
@@ -221,6 +249,8 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
             hints=self.hints.to_json(),
             output=output,
             tools=list(self.tools),
+            caller_tools=[write_caller_tool(tool) for tool in self.caller_tools],
+            tool_choice=None if self.tool_choice is None else write_choice(self.tool_choice),
             metadata=self.metadata,
         )
         if self.plan is not None:
@@ -245,6 +275,8 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 hints=inner(fields, "hints", ExecutionHints.read) or ExecutionHints(),
                 output=inner(fields, "output", OutputContract.read),
                 tools=names(fields, "tools"),
+                caller_tools=tuple([read_caller_tool(*item) for item in fields.items("caller_tools")]),
+                tool_choice=inner(fields, "tool_choice", read_choice),
                 metadata=fields.mapping("metadata"),
                 plan=_plan(fields),
                 extra=fields.rest(),

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from flyball.core.deferred import DeferredToolRequest
 from flyball.core.encodable import to_json
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.forms.fields import Fields, entered, written
@@ -66,9 +67,11 @@ class SystemResponse(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The answer to a request: an output, or an error with whatever had been reached.
 
     `content` is the answer's text, before parsing where there is a schema; `structured_output` is what it
-    was parsed to. On a failure both may hold something partial. `confidence` is between 0 and 1, and
-    `confidence_source` says where it comes from: `voting`, `validation` or `retrieval`. `loop_id` is the loop
-    in the journal; it is empty where the request was refused before one began.
+    was parsed to. On a failure both may hold something partial. `calls_wanted` are the calls that wait for
+    their results from outside: where these are calls of the request's `caller_tools` alone, nothing has
+    failed. `confidence` is between 0 and 1, and `confidence_source` says where it comes from: `voting`,
+    `validation` or `retrieval`. `loop_id` is the loop in the journal; it is empty where the request was
+    refused before one began.
     """
 
     request_id: str = ""
@@ -77,6 +80,7 @@ class SystemResponse(Struct, frozen=True, omit_defaults=True, kw_only=True):
     content: str = ""
     structured_output: JSON = None
     tool_calls_made: tuple[ToolCallRecord, ...] = ()
+    calls_wanted: tuple[DeferredToolRequest, ...] = ()
     confidence: float | None = None
     confidence_source: str = ""
     validation_result: ValidationResult | None = None
@@ -107,6 +111,7 @@ class SystemResponse(Struct, frozen=True, omit_defaults=True, kw_only=True):
             "content": self.content,
             "structured_output": to_json(self.structured_output),
             "tool_calls_made": [_written(call) for call in self.tool_calls_made],
+            "calls_wanted": [msgspec.to_builtins(call) for call in self.calls_wanted],
             "confidence": self.confidence,
             "confidence_source": self.confidence_source,
             "validation_result": None if result is None else result.to_json(),
@@ -134,6 +139,12 @@ class SystemResponse(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 content=fields.text("content"),
                 structured_output=fields.any("structured_output"),
                 tool_calls_made=tuple([_call(*item) for item in fields.items("tool_calls_made")]),
+                calls_wanted=tuple(
+                    [
+                        typed(value, DeferredToolRequest, where)
+                        for value, where in fields.items("calls_wanted")
+                    ]
+                ),
                 confidence=fields.number("confidence"),
                 confidence_source=fields.text("confidence_source"),
                 validation_result=inner(fields, "validation_result", ValidationResult.read),

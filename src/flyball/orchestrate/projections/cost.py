@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -10,11 +11,13 @@ from msgspec.structs import replace
 from flyball.core.errors import MissingExtra
 from flyball.core.events import Event
 from flyball.core.usage import CallUsage
+from flyball.observe.prices import served
 from flyball.orchestrate.provenance import provenance_of
 from flyball.orchestrate.spending import spent
 from flyball.orchestrate.state import State
 
 if TYPE_CHECKING:
+    from flyball.observe.cost import CostTracker
     from flyball.observe.run_cost import RunCost
 
 _OWN = ("local", "ollama", "test")
@@ -32,22 +35,26 @@ def cost_of_calls(calls: Sequence[CallUsage], model: str) -> RunCost | None:
     """What some model calls cost; `model` is the string of the loop that made them: it says who serves those
     of which nothing else does. None as in `cost_of`.
     """
-    from flyball.observe.cost import CostTracker
-    from flyball.observe.prices import served
-
     told = [_told_by(call, model) for call in calls]
     if all(served(call).provider in _OWN for call in told):
         return None
+    tracker = public_prices()
+    return None if tracker is None else tracker.cost_of(told)
+
+
+@cache
+def public_prices() -> CostTracker | None:
+    """Whoever knows the public prices; looked for once, because many loops are priced in a row."""
+    from flyball.observe.cost import CostTracker
+
     try:
-        return CostTracker().cost_of(told)
+        return CostTracker()
     except MissingExtra:
         return None
 
 
 def _told_by(call: CallUsage, model: str) -> CallUsage:
     """A call with its provider: that of the model string that the loop was begun with, if none is known."""
-    from flyball.observe.prices import served
-
     if served(call).provider:
         return call
     known = served(CallUsage(call.at, None, None, model)).provider

@@ -60,7 +60,7 @@ from flyball.orchestrate.correlation import effect_correlation, event_correlatio
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.facts import asked, parent_of
 from flyball.orchestrate.lifecycle.course import Course
-from flyball.orchestrate.machine import effect_id, inference_owed, owed, start, take
+from flyball.orchestrate.machine import effect_id, inference_owed, owed, settlings, start, take
 from flyball.orchestrate.machines import is_flow
 from flyball.orchestrate.projections.trajectory import last_said
 from flyball.orchestrate.replay import steps
@@ -119,6 +119,8 @@ class _Before(NamedTuple):
     """Whether a model had put the answer right."""
     sent: int = 0
     """How many messages that model call was made with."""
+    settling: int = 0
+    """Which of the turn's answers was being settled."""
 
 
 class Narrator:
@@ -248,17 +250,20 @@ class Narrator:
             sent = len(state.history if state.sent is None else state.sent.messages)
             if asking.purpose != "turn":
                 sent = len(request_of(state, asking, self._parts_of(state)).messages)
-        return _Before(asking, state.mended is not None, sent)
+        return _Before(asking, state.mended is not None, sent, settlings(state))
 
     def _parts_of(self, state: State) -> RequestParts:
         if self._parts is None or self._spec is not state.spec:
             self._spec, self._parts = state.spec, self._parts_for(state.spec)
         return self._parts
 
-    def ids(self, event: Event, state: State, of: dict[str, Any], call_id: str = "") -> dict[str, Any]:
+    def ids(
+        self, event: Event, state: State, of: dict[str, Any], call_id: str = "", settling: int = 0
+    ) -> dict[str, Any]:
         """The ids of what is told of an event itself, in the place of the loop's."""
         index = event.index + 1 if isinstance(event, ToolReturned) else 0
-        mine = event_correlation(event, state, (call_id,) * index, of["correlation"])
+        calls = (call_id,) * index
+        mine = event_correlation(event, state, calls, of["correlation"], settling=settling)
         return {**of, "correlation": mine}
 
     def _turns(self, at: float, turn: tuple[int, int] | None, of: dict[str, Any]) -> Iterator[RuntimeEvent]:
@@ -271,8 +276,16 @@ class Narrator:
             yield TurnStartedEvent(**of, at=at, turn=turn[1])
 
     def _begins(self, at: float, state: State, of: dict[str, Any]) -> Iterator[RuntimeEvent]:
-        """The model calls and tool calls that are owed now and were not before."""
-        for effect in owed(state):
+        """The model calls and tool calls that are owed now and were not before.
+
+        A call that is run outside is owed by nobody here: it begins where its result is waited for.
+        """
+        outside = [
+            Execute(effect_id(state, "execute", index), state.turn, index)
+            for index in state.deferred
+            if state.spec.tools[state.calls[index].name].outside
+        ]
+        for effect in (*owed(state), *outside):
             kind = type(effect)
             if (kind is not Infer and kind is not Execute) or effect.id in self._begun:
                 continue
@@ -448,7 +461,7 @@ def _settled(
     narrator: Narrator, event: TurnSettled, state: State, of: dict[str, Any], before: _Before
 ) -> Iterator[RuntimeEvent]:
     """What came of putting the answer right, and of validating it. One that is reflected on was valid."""
-    of = narrator.ids(event, state, of)
+    of = narrator.ids(event, state, of, settling=before.settling)
     error = event.error.message if event.error is not None else "\n".join(event.feedback)
     at, turn, passed = event.at, event.turn, event.accepted or bool(event.reflected)
     if event.repairs:

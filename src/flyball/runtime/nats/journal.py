@@ -19,12 +19,13 @@ import msgspec
 from flyball.core.errors import JournalConflict, JournalFailure, JournalUnreachable
 from flyball.core.events import Event
 from flyball.core.ids import new_id
+from flyball.runtime.nats.begun import Begun
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection, NatsOptions, connect
-from flyball.runtime.nats.entry import BEFORE, BLOB, LENGTH, decode_entry, encode_entry, events_of
+from flyball.runtime.nats.entry import BEFORE, BLOB, LENGTH, encode_entry, events_of
 from flyball.runtime.nats.fetching import Tail, after, at_places, header, sequence, tail
 from flyball.runtime.nats.layout import Layout, set_up
-from flyball.runtime.nats.naming import BEGIN, LoopSubjects, beginnings, journal_stream
+from flyball.runtime.nats.naming import BEGIN, LoopSubjects
 from flyball.runtime.nats.server.running import meant
 from flyball.runtime.nats.stored import WRONG_LAST, Stored
 from flyball.runtime.nats.watching import Watches
@@ -37,6 +38,8 @@ _KNOWN = 2_000
 """How many loops' ends are kept in mind: a loop that is not among them costs one question more."""
 _ROOM = 16_384
 """Bytes of a message that are left to its headers and its subject."""
+_AT_ONCE = 100
+"""How many loops are asked for their ends at once."""
 _LOOK = 1.0
 """Seconds after which somebody who waits looks for himself."""
 
@@ -58,6 +61,7 @@ class NatsJournal:
         """How far loops were read, so that who follows one does not begin anew each time."""
         self._tails: OrderedDict[str, Tail] = OrderedDict()
         self._watches = Watches(connection)
+        self._begun = Begun(connection, layout.partitions, self._entry)
 
     @classmethod
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
@@ -215,14 +219,18 @@ class NatsJournal:
             return False
         return True
 
-    async def loops(self) -> list[str]:
-        """See `Journal.loops`."""
-        begun: list[tuple[str, str]] = []
-        for number in range(self.partitions):
-            for message in await after(self.connection, journal_stream(number), beginnings(number)):
-                data, place = await self._entry(message)
-                begun.append((header(message, "Nats-Time-Stamp"), decode_entry(data, place).loop_id))
-        return [loop_id for _, loop_id in sorted(begun, key=lambda one: _nanoseconds(one[0]), reverse=True)]
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
+        """See `Journal.loops`. The first time all beginnings are read, later those that are new."""
+        return await self._begun.newest(before, limit)
+
+    async def sizes(self, loop_ids: Sequence[str]) -> list[int]:
+        """See `Journal.sizes`: a question a loop, many of them at once."""
+        found: list[int] = []
+        for first in range(0, len(loop_ids), _AT_ONCE):
+            names = loop_ids[first : first + _AT_ONCE]
+            ends = [self._end(name, LoopSubjects(name, self.partitions)) for name in names]
+            found += [end.length for end in await asyncio.gather(*ends)]
+        return found
 
     async def blob(self, name: str, place: str) -> bytes:
         """An entry that was too large for a message; raises as `read` does."""
@@ -278,9 +286,3 @@ def _conflict(loop_id: str, expected: int, actual: int) -> JournalConflict:
         expected=expected,
         actual=actual,
     )
-
-
-def _nanoseconds(stamp: str) -> str:
-    """A time of the server's (RFC 3339, UTC, as many digits as it needs) in a form that sorts."""
-    whole, _, fraction = stamp.rstrip("Z").partition(".")
-    return f"{whole}.{fraction:<09}"

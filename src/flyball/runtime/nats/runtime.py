@@ -36,7 +36,7 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.machine import accepts, apply, effect_id
 from flyball.orchestrate.machines import is_flow
-from flyball.orchestrate.matching import as_begun, check_same
+from flyball.orchestrate.matching import begun_as, check_same
 from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.recorded import load, send_signal, until_done
 from flyball.orchestrate.result import OutputT, RunResult
@@ -283,7 +283,7 @@ class NatsRuntime:
         del bindings, clock
         events, state = await load(self.journal, loop_id)
         if state.at != "done":
-            data = write_task(as_begun(events, loop_id))
+            data = write_task(begun_as(events))
             await self.bus.publish(task_subject(loop_id), data, f"{loop_id}/on/{new_id()}", loop_id=loop_id)
 
     async def drain(self, seconds: float) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from flyball.core.errors import JournalCorrupt, UserError
+from flyball.core.errors import JournalCorrupt, LoopNotFound, UserError
 from flyball.core.events import Event
 from flyball.runtime.sqlite.faults import SQLITE_ERRORS, fault, is_busy
 from flyball.runtime.sqlite.file import FileSettings
@@ -151,9 +151,13 @@ class SQLiteJournal:
             watch.leave(waiter)
         return True
 
-    async def loops(self) -> list[str]:
+    async def loops(self, before: str = "", limit: int | None = None) -> list[str]:
         """See `Journal.loops`: the one whose first event came last is first."""
-        names = await self._asked(lambda reader: reader.loops(), "list the loops")
+        if before:
+            seed_of(before)
+        names = await self._asked(lambda reader: reader.loops(before, limit), "list the loops")
+        if names is None:
+            raise LoopNotFound(f"there is no loop {before!r} in {self.path}", loop_id=before)
         try:
             return [name.decode() for name in names]
         except UnicodeDecodeError as error:
@@ -161,6 +165,12 @@ class SQLiteJournal:
                 f"{self.path}: the name of a loop is damaged ({error}): restore a copy of the file",
                 path=self.path,
             ) from error
+
+    async def sizes(self, loop_ids: Sequence[str]) -> list[int]:
+        """See `Journal.sizes`."""
+        for loop_id in loop_ids:
+            seed_of(loop_id)
+        return await self._asked(lambda reader: reader.sizes(loop_ids), "read the sizes of loops")
 
     async def size(self, loop_id: str) -> int:
         """How many events the loop has; 0 for an unknown one."""

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar, get_args
 from unittest import SkipTest
 
-from flyball.core.errors import FlyballError, JournalConflict, UserError
+from flyball.core.errors import FlyballError, JournalConflict, LoopNotFound, UserError
 from flyball.core.events import Event
 from flyball.orchestrate.journal import Journal
 from flyball.testing.conformance.samples import every_event, long_event, numbered
@@ -283,6 +283,66 @@ class JournalConformance:
             assert await journal.loops() == ["a", "c", "b"]
             await journal.append("b", numbered(1, 1), 1)
             assert await journal.loops() == ["a", "c", "b"]
+
+    async def test_loops_are_listed_page_by_page(self) -> None:
+        """Before one that is named, and no more than so many; each page goes on where the last one ended."""
+        names = [f"loop {n}" for n in range(7)]
+        async with self.journal() as journal:
+            for name in names:
+                await journal.append(name, numbered(1), 0)
+            newest = names[::-1]
+            for limit in (1, 2, 3, 7, 9):
+                assert await journal.loops(limit=limit) == newest[:limit], f"the newest {limit}"
+                pages: list[str] = []
+                for _ in range(len(names) + 1):
+                    page = await journal.loops(pages[-1] if pages else "", limit)
+                    assert len(page) <= limit
+                    pages += page
+                assert pages == newest, f"in pages of {limit}"
+            assert await journal.loops(names[3]) == newest[4:]
+            assert await journal.loops(names[0]) == []
+            assert await journal.loops(limit=0) == []
+
+    async def test_pages_stay_while_loops_begin(self) -> None:
+        """Who lists page by page finds each loop that was there once, whatever begins or grows meanwhile."""
+        async with self.journal() as journal:
+            for n in range(6):
+                await journal.append(f"old {n}", numbered(1), 0)
+            found = await journal.loops(limit=2)
+            for n in range(4):
+                await journal.append(f"new {n}", numbered(1), 0)
+                await journal.append(f"old {n}", numbered(1, 1), 1)
+                found += await journal.loops(found[-1], 1)
+            assert found == [f"old {n}" for n in reversed(range(6))]
+
+    async def test_a_page_before_an_unknown_loop_is_refused(self) -> None:
+        """There is no place to go on from, and nothing is given instead."""
+        async with self.journal() as journal:
+            await journal.append("loop", numbered(1), 0)
+            error = await _refused(LoopNotFound, journal.loops("nobody"))
+            assert error.details["loop_id"] == "nobody"
+
+    async def test_sizes_of_many_loops(self) -> None:
+        """As many as each has now, in the order in which they were asked for; an unknown one has none."""
+        async with self.journal() as journal:
+            for n in range(1, 6):
+                await journal.append(f"loop {n}", numbered(n), 0)
+            names = ["loop 3", "nobody", "loop 1", "loop 5", "loop 3"]
+            assert await journal.sizes(names) == [3, 0, 1, 5, 3]
+            await journal.append("loop 3", numbered(1, 3), 3)
+            assert await journal.sizes(["loop 3"]) == [4]
+            assert await journal.sizes([]) == []
+            assert len(await journal.loops()) == 5, "asking for its size must not begin a loop"
+
+    async def test_odd_ids_can_be_gone_on_from(self) -> None:
+        """An id is only a name here, too."""
+        async with self.journal() as journal:
+            for n, name in enumerate(ODD_IDS):
+                await journal.append(name, numbered(n + 1), 0)
+            assert await journal.sizes(ODD_IDS) == [n + 1 for n in range(len(ODD_IDS))]
+            for n, name in enumerate(ODD_IDS):
+                older = list(reversed(ODD_IDS[:n]))
+                assert await journal.loops(name, 3) == older[:3], f"before {name[:40]!r}"
 
     # Waiting
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.hub import Hub
 from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.position import Position
+from flyball.adapters.http.problems import NotOver
 from flyball.adapters.http.routes.requests import Begun, NewLoopId, answer_of
 from flyball.adapters.http.serving import LOOP
 from flyball.adapters.http.tokens import Scope
@@ -60,10 +60,18 @@ class Stood(Struct, frozen=True):
     stage: Stage
 
 
+class Said(Signal, frozen=True, forbid_unknown_fields=True):
+    """A signal. A key that there is none of is refused: an approval of one call is none of all that wait."""
+
+
+class Given(DeferredToolResult, frozen=True, forbid_unknown_fields=True):
+    """A result. A key that there is none of is refused: a failure is not taken for a result."""
+
+
 class Results(Struct, frozen=True, forbid_unknown_fields=True):
     """Results of calls that wait for them from outside."""
 
-    results: Annotated[tuple[DeferredToolResult, ...], Meta(min_length=1, max_length=1000)]
+    results: Annotated[tuple[Given, ...], Meta(min_length=1, max_length=1000)]
 
 
 class Resumption(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,7 +131,12 @@ def follow_operation(hubs: Any) -> Operation:
 
 async def read_response(asking: Asking) -> Answer:
     """The response of a loop that is over."""
-    return answer_of(await asking.service.response(asking.values["loop_id"]), asking)
+    loop_id = asking.values["loop_id"]
+    _, over = await asking.service.standing(loop_id)
+    if not over:
+        stage = await asking.service.stage(loop_id)
+        raise NotOver(f"loop {loop_id!r} is not over: it is {stage}. Follow it, or ask again later")
+    return answer_of(await asking.service.response(loop_id), asking)
 
 
 async def read_trajectory(asking: Asking) -> Answer:
@@ -135,16 +148,20 @@ async def read_trajectory(asking: Asking) -> Answer:
 
 async def send_signal(asking: Asking) -> Answer:
     """Say something to a loop."""
-    signal, loop_id = await asking.document(Signal), asking.values["loop_id"]
-    if asking.principal.name:
-        signal = replace(signal, by=asking.principal.name)  # who has a token speaks under its name
+    said, loop_id = await asking.document(Said), asking.values["loop_id"]
+    by = asking.principal.name or said.by  # who has a token speaks under its name
+    signal = Signal(said.type, said.id, by, said.text, said.call_id)
     return Answer(Stood(loop_id, await asking.service.signal(loop_id, signal)))
 
 
 async def give_results(asking: Asking) -> Answer:
     """Give a loop results of calls that wait for them."""
     given, loop_id = await asking.document(Results), asking.values["loop_id"]
-    return Answer(Stood(loop_id, await asking.service.answer(loop_id, given.results)))
+    results = [
+        DeferredToolResult(one.tool_name, one.tool_call_id, one.content, one.is_error)
+        for one in given.results
+    ]
+    return Answer(Stood(loop_id, await asking.service.answer(loop_id, results)))
 
 
 async def resume_loop(asking: Asking) -> Answer:
@@ -209,7 +226,7 @@ def loop_operations(hubs: Any) -> list[Operation]:
             "Say something to a loop",
             send_signal,
             scope=Scope.SIGNAL,
-            body=Signal,
+            body=Said,
             gives={200: Stood},
             problems=(404, 409),
         ),

@@ -18,7 +18,7 @@ from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.problems import MEDIA_TYPE, problem_of
 from flyball.adapters.http.serving import LOOP
 from flyball.adapters.http.tokens import Scope
-from flyball.core.errors import InvalidRequest, SignalRefused
+from flyball.core.errors import AgentRunClosed, InvalidRequest, SignalRefused
 from flyball.core.ids import new_id
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
@@ -63,16 +63,18 @@ def request_operations(metrics: Metrics) -> list[Operation]:
 
         async def events() -> AsyncGenerator[bytes]:
             yield frame("begun", Begun(loop_id))
-            async with aclosing(asking.service.stream(agent, request, loop_id=loop_id)) as pieces:
-                async for piece in pieces:
-                    if not isinstance(piece, SystemResponse):
-                        yield frame("piece", piece)
-                        continue
-                    metrics.ran(agent, piece)
-                    if piece.error is None:
-                        yield frame("response", piece.to_json())
-                    else:
-                        yield frame("problem", problem_of(piece.error, asking.correlation.request_id, piece))
+            try:
+                async with aclosing(asking.service.stream(agent, request, loop_id=loop_id)) as pieces:
+                    async for piece in pieces:
+                        yield last(piece) if isinstance(piece, SystemResponse) else frame("piece", piece)
+            except AgentRunClosed as error:
+                yield frame("problem", problem_of(error.record(), asking.correlation.request_id))
+
+        def last(response: SystemResponse) -> bytes:
+            metrics.ran(agent, response)
+            if response.error is None:
+                return frame("response", response.to_json())
+            return frame("problem", problem_of(response.error, asking.correlation.request_id, response))
 
         gone = cancelling(asking, loop_id) if query.on_disconnect == "cancel" else None
         return Stream(events(), gone, {LOOP: loop_id})

@@ -1,0 +1,1 @@
+"""What speaks the protocol, through the official SDK. Loaded with the first connection, and only then."""
