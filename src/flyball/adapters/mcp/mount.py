@@ -16,6 +16,7 @@ from mcp import MCPError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import INTERNAL_ERROR
+from starlette.responses import Response
 
 from flyball.adapters.mcp.client import Caller
 from flyball.adapters.mcp.offering import Offer
@@ -88,6 +89,9 @@ class Sessions:
             FlyballError: the caller may not have agents run.
         """
         service = await self._callers(scope)
+        if scope["path"].removeprefix(scope.get("root_path", "")).strip("/"):
+            await Response(status_code=404)(scope, receive, send)
+            return
         manager = await asyncio.shield(self._of(service))
         calling = asyncio.current_task() if scope["method"] == "POST" else None
         if calling is not None:
