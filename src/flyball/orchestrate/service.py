@@ -14,16 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from flyball.core.errors import (
-    AgentRunClosed,
     FlyballError,
     InvalidRequest,
     LoopNotFound,
@@ -46,15 +42,15 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import Mode
 from flyball.orchestrate.machines import AnyState, stage
 from flyball.orchestrate.projections.summary import LoopSummary
-from flyball.orchestrate.provenance import KEY
 from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
+from flyball.orchestrate.served import ServedSystem, served_by
+from flyball.orchestrate.serving.trying import Pieces
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 
 T = TypeVar("T")
 
-_SERVED = "served"
 _MOMENT = 0.2
 """Seconds that a flow has to begin its next step, at the end."""
 
@@ -135,12 +131,12 @@ class Service:
         self._options: dict[str, Any] = {**options, "runtime": runtime, "journal": runtime.journal}
         if deps is not None:
             self._options["deps"] = deps
-        self._systems: dict[str, System] = {}
+        self._systems: dict[str, ServedSystem] = {}
         for agent in agents:
             name = agent.config.name
             if name in self._systems:
                 raise UserError(f"two agents are called {name!r}: give one another name=")
-            self._systems[name] = System(agent, **self._options)
+            self._systems[name] = ServedSystem(agent, self._begun, **self._options)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -149,11 +145,11 @@ class Service:
         return self.runtime.journal
 
     @property
-    def systems(self) -> Mapping[str, System]:
+    def systems(self) -> Mapping[str, ServedSystem]:
         """The systems behind the agents, by name."""
         return self._systems
 
-    def system(self, name: str) -> System:
+    def system(self, name: str) -> ServedSystem:
         """The system behind an agent.
 
         Raises:
@@ -236,14 +232,9 @@ class Service:
         Raises:
             UnknownAgent: there is no such agent.
         """
-        system, loop_id = self.system(agent), loop_id or new_id()
-        return await asyncio.shield(
-            self._begun(system.handle(_served(request, agent), loop_id=loop_id), loop_id)
-        )
+        return await self.system(agent).handle(request, loop_id=loop_id)
 
-    async def stream(
-        self, agent: str, request: SystemRequest, *, loop_id: str = ""
-    ) -> AsyncGenerator[StreamEvent | SystemResponse]:
+    def stream(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> Pieces:
         """Serve a request in pieces, and last the response; see `System.stream`.
 
         Closing it early leaves the run alone.
@@ -251,11 +242,7 @@ class Service:
         Raises:
             UnknownAgent: there is no such agent.
         """
-        system, loop_id = self.system(agent), loop_id or new_id()
-        heard = _Heard()
-        self._begun(heard.hear(system.stream(_served(request, agent), loop_id=loop_id)), loop_id)
-        async for piece in heard.told():
-            yield piece
+        return self.system(agent).stream(request, loop_id=loop_id)
 
     async def begin(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> str:
         """Begin to serve a request; gives the loop's id once it is recorded. The rest happens by itself.
@@ -267,7 +254,7 @@ class Service:
             FlyballError: the request was refused, and no loop began.
         """
         loop_id = loop_id or new_id()
-        serving = self._begun(self.system(agent).handle(_served(request, agent), loop_id=loop_id), loop_id)
+        serving = self.system(agent).begin(request, loop_id)
         recorded = asyncio.ensure_future(self.journal.wait(loop_id, 0))
         try:
             await asyncio.wait([serving, recorded], return_when=asyncio.FIRST_COMPLETED)
@@ -451,61 +438,6 @@ class Service:
     def _drives(self, loop_id: str) -> bool:
         """Whether a flow is driven here."""
         return any(task.get_name() == loop_id for task in self._tasks)
-
-
-class _Heard:
-    """A stream that is read to its end, whether or not anybody is told of it."""
-
-    def __init__(self) -> None:
-        self._pieces: deque[StreamEvent | SystemResponse] = deque()
-        self._over = False
-        self._stirred = asyncio.Event()
-
-    async def hear(self, pieces: AsyncGenerator[StreamEvent | SystemResponse]) -> None:
-        """Read it."""
-        try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    self._pieces.append(piece)
-                    self._stirred.set()
-        finally:
-            self._over = True
-            self._stirred.set()
-
-    async def told(self) -> AsyncGenerator[StreamEvent | SystemResponse]:
-        """What was heard, as it is heard.
-
-        Raises:
-            AgentRunClosed: there was an end to it before it was over.
-        """
-        while True:
-            while self._pieces:
-                piece = self._pieces.popleft()
-                yield piece
-                if isinstance(piece, SystemResponse):
-                    return
-            if self._over:
-                raise AgentRunClosed("the run is driven no longer: it stays as it is recorded")
-            self._stirred.clear()
-            await self._stirred.wait()
-
-
-def _served(request: SystemRequest, agent: str) -> SystemRequest:
-    """A request whose loop says that a service has begun it, and for which agent."""
-    metadata = request.metadata or {}
-    told: Any = metadata.get(KEY)
-    known = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
-    return replace(request, metadata={**metadata, KEY: {**known, _SERVED: agent}})
-
-
-def served_by(metadata: dict[str, Any] | None) -> str:
-    """The agent for which a service has begun a loop with this metadata; empty where none has.
-
-    A service goes on with such loops after a restart.
-    """
-    told: Any = (metadata or {}).get(KEY)
-    agent: Any = cast("dict[str, Any]", told).get(_SERVED) if isinstance(told, dict) else None
-    return agent if isinstance(agent, str) else ""
 
 
 def _card(agent: Agent[Any, Any]) -> AgentCard:

@@ -18,7 +18,8 @@ from flyball.core.errors import FlyballError, UserError
 from flyball.core.events import Ended, FlowStarted, Started
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.local import LocalRuntime
-from flyball.orchestrate.service import DeadLetter, Service, served_by
+from flyball.orchestrate.served import served_by
+from flyball.orchestrate.service import DeadLetter, Service
 from flyball.runtime.sqlite import SQLiteJournal
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from flyball.adapters.http.openai.chat_writing import Envelope, write_chat
 from flyball.adapters.http.openai.response_request import read_response
 from flyball.adapters.http.openai.response_stream import ResponseEvents
 from flyball.adapters.http.openai.response_writing import Frame, write_response
-from flyball.adapters.http.openai.telling import Joined, Said, joined
+from flyball.adapters.http.openai.said import Joined, Said, joined
 from flyball.core.messages import Message, Role
 from flyball.core.usage import Usage
 from flyball.engines.openai.chat.decode import ChatReader, chat_result

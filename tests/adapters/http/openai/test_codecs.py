@@ -29,7 +29,8 @@ from flyball.adapters.http.openai.models import write_models
 from flyball.adapters.http.openai.response_request import read_response
 from flyball.adapters.http.openai.response_stream import ResponseEvents
 from flyball.adapters.http.openai.response_writing import Frame, write_response
-from flyball.adapters.http.openai.telling import Diverged, How, Said, Telling, Thought, Words, joined
+from flyball.adapters.http.openai.said import Said, Thought, Words, joined
+from flyball.adapters.http.openai.telling import Diverged, How, Telling
 from flyball.core import errors
 from flyball.core.deferred import DeferredToolRequest
 from flyball.core.errors import FlyballError, InvalidRequest

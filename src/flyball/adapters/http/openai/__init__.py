@@ -4,7 +4,7 @@
     reading                 a body read key by key; what is wrong with it names its parameter
     content, tools, formats, sampling      what both protocols take in the same way
     call_ids, going_on      ids of calls that name their loop, and which loop a conversation goes on with
-    telling                 what of a stream may be told where nothing can be taken back
+    said, telling           what a client is told of an answer, and what of a stream may be told already
     counting                what was used
     chat_messages, chat_request, chat_writing, chat_stream                     Chat Completions
     response_items, response_request, response_writing, response_stream        Responses

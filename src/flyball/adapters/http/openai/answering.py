@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from flyball.adapters.http.openai.errors import Refused, refused_by, refusing
 from flyball.adapters.http.openai.formats import Format
 from flyball.adapters.http.openai.going_on import Answering, answering, goes_on
-from flyball.adapters.http.openai.telling import How, Joined, Said, Telling, joined
+from flyball.adapters.http.openai.said import Joined, Said, joined
+from flyball.adapters.http.openai.telling import How, Telling
 from flyball.core.events import Event, ToolReturned
 from flyball.core.ids import new_id
 from flyball.core.messages import Message, ToolResult

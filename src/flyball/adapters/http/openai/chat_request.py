@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from flyball.adapters.http.openai.chat_messages import read_messages
-from flyball.adapters.http.openai.errors import Refused, unsupported
+from flyball.adapters.http.openai.errors import unsupported
 from flyball.adapters.http.openai.formats import Format, read_format
 from flyball.adapters.http.openai.reading import fields_of, reading, refuse_these, required_text
 from flyball.adapters.http.openai.sampling import read_hints
@@ -121,6 +121,3 @@ def chat_param(field: str) -> str:
     for pattern, name in _PARAMS:
         field = pattern.sub(name, field)
     return field
-
-
-__all__ = ["ChatRequest", "Refused", "chat_param", "read_chat", "read_metadata", "with_user"]

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from flyball.adapters.http.openai.chat_writing import Envelope, finish_reason
 from flyball.adapters.http.openai.counting import chat_usage
-from flyball.adapters.http.openai.telling import Arguments, Call, Said, Thought, Words
+from flyball.adapters.http.openai.said import Arguments, Call, Said, Thought, Words
 from flyball.orchestrate.contracts import SystemResponse
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from flyball.adapters.http.openai.counting import chat_usage
-from flyball.adapters.http.openai.telling import Joined
+from flyball.adapters.http.openai.said import Joined
 from flyball.core.messages import FinishReason
 from flyball.orchestrate.contracts import SystemResponse
 

@@ -5,11 +5,13 @@ PermissionDeniedError, 404 NotFoundError, 409 ConflictError, 422 UnprocessableEn
 RateLimitError, 5xx InternalServerError. It tries some of them again by itself: the header `x-should-retry`
 says whether that helps.
 
-    400   the request cannot be: a field, a schema, a conversation; too long; an input that a guardrail
-    refused 404   there is no such agent, no such response 409   the loop is another one, was taken over, was
-    cancelled, or waits for somebody else 422   the model gave no answer that follows what was asked for 429
-    a provider's rate limit, a quota 503, 502, 504   a model could not be reached or failed; the time was up
-    500   anything else
+    400               the request cannot be: a field, a schema; too long; refused by a guardrail
+    404               there is no such agent, no such response
+    409               the loop is another one, was taken over, was cancelled, or waits for somebody else
+    422               the model gave no answer that follows what was asked for
+    429               a provider's rate limit, a quota
+    502, 503, 504     a model failed or could not be reached; the time was up
+    500               anything else
 """
 
 from __future__ import annotations

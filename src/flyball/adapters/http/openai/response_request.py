@@ -97,11 +97,10 @@ def _system(told: list[str]) -> tuple[Message, ...]:
 
 
 def _loop_of(previous: str) -> str:
-    if previous and not previous.removeprefix(PREFIX):
+    loop_id = previous.removeprefix(PREFIX)
+    if previous and (not loop_id or loop_id == previous):
         raise no_previous(previous)
-    if previous and not previous.startswith(PREFIX):
-        raise no_previous(previous)
-    return previous.removeprefix(PREFIX)
+    return loop_id
 
 
 def no_previous(response_id: str) -> Refused:

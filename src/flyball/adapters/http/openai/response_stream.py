@@ -1,11 +1,15 @@
 """A response as typed events: the same answer, told as it comes, each event with its number.
 
-response.created, response.in_progress
-    response.output_item.added
-        response.content_part.added, (output_text | reasoning_text).delta ..., .done,
-        response.content_part.done response.function_call_arguments.delta ..., .done
-    response.output_item.done
-response.completed | response.incomplete | response.failed
+    response.created, response.in_progress
+        response.output_item.added
+            response.content_part.added
+                response.output_text.delta, or response.reasoning_text.delta, and at last .done
+            response.content_part.done
+            response.function_call_arguments.delta, and at last .done
+        response.output_item.done
+    response.completed, response.incomplete, or response.failed
+
+Calls are done at the end, all of them: their arguments may come side by side.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from flyball.adapters.http.openai.response_writing import (
     reasoning_part,
     text_part,
 )
-from flyball.adapters.http.openai.telling import Arguments, Call, JoinedCall, Said, Thought, Words
+from flyball.adapters.http.openai.said import Arguments, Call, JoinedCall, Said, Thought, Words
 from flyball.orchestrate.contracts import SystemResponse
 
 Events = list[dict[str, Any]]

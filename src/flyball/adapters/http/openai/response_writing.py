@@ -9,7 +9,7 @@ from msgspec import Struct
 from flyball.adapters.http.openai.counting import response_usage
 from flyball.adapters.http.openai.errors import Refused
 from flyball.adapters.http.openai.response_request import PREFIX
-from flyball.adapters.http.openai.telling import Joined, JoinedCall
+from flyball.adapters.http.openai.said import Joined, JoinedCall
 from flyball.core.messages import FinishReason
 from flyball.orchestrate.contracts import SystemResponse
 

@@ -39,8 +39,9 @@ from flyball.adapters.http.openai.previous import begin_response, found_response
 from flyball.adapters.http.openai.response_request import ResponseRequest, read_response, response_param
 from flyball.adapters.http.openai.response_stream import ResponseEvents
 from flyball.adapters.http.openai.response_writing import Frame, write_response
+from flyball.adapters.http.openai.said import joined
 from flyball.adapters.http.openai.serving import Serving, system_named
-from flyball.adapters.http.openai.telling import How, Telling, joined
+from flyball.adapters.http.openai.telling import How, Telling
 from flyball.core.clock import Clock
 from flyball.core.errors import FlyballError
 from flyball.core.signals import SignalType

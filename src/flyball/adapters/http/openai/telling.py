@@ -1,21 +1,17 @@
 """What of a stream may be told where nothing can be taken back, and in which order.
 
-OpenAI's protocols have no word for what a `Restart` says, nor for the turns of an agent: a text that was
-told is part of the answer. So what is told is always a beginning of the answer that is given without a
-stream:
+OpenAI's protocols have no word for what a `Restart` says, nor for the turns of an agent: a text that was told
+is part of the answer. So what is told is always a beginning of the answer that is given without a stream:
 
 - An agent that has no tools of its own, and whose answers nobody looks at first, is told as it speaks
-(`live`).
-  Should its answer begin again, what was told is not told twice; where it goes on with other words the
-  stream ends with an error (`Diverged`).
+  (`live`). Should its answer begin again, what was told is not told twice; where it goes on with other words
+  the stream ends with an error (`Diverged`).
 - Of any other, nobody knows whether a text is the answer before the turn is over: the text is held, and told
-whole.
-- With `loose` a client wants text as it comes all the same. Then what is said before a call of an agent's
-own tool
-  stays where it was told, and the next text is a new paragraph.
+  whole.
+- With `loose` a client wants text as it comes all the same. Then what is said before a call of an agent's own
+  tool stays where it was told, and the next text is a new paragraph.
 - What the model thinks is told as it comes, and so is what it said in turns before the last: as thoughts.
-Once the
-  answer has begun there are no more of them.
+  Once the answer has begun there are no more of them.
 - Calls of the client's tools are told as they come where they are certain to be recorded so, else at the end.
 
 What is told, joined, is `Joined`: a stream and an answer at once are made of the same.
@@ -23,12 +19,13 @@ What is told, joined, is `Joined`: a stream and an answer at once are made of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import TypeAlias, assert_never
+from collections.abc import Collection
+from typing import assert_never
 
 from msgspec import Struct
 
 from flyball.adapters.http.openai.call_ids import call_name
+from flyball.adapters.http.openai.said import Arguments, Call, Said, Thought, Words
 from flyball.core.errors import StreamRestarted
 from flyball.core.messages import Text, Thinking, ToolCall
 from flyball.inference.stream import (
@@ -44,36 +41,6 @@ from flyball.inference.stream import (
 from flyball.orchestrate.contracts import SystemResponse
 
 _APART = "\n\n"
-
-
-class Thought(Struct, frozen=True):
-    """More of what the model thinks."""
-
-    text: str
-
-
-class Words(Struct, frozen=True):
-    """More of the answer's text."""
-
-    text: str
-
-
-class Call(Struct, frozen=True):
-    """A call of one of the client's tools begins; its arguments follow. `id` names its loop, too."""
-
-    number: int
-    id: str
-    name: str
-
-
-class Arguments(Struct, frozen=True):
-    """More of a call's arguments."""
-
-    number: int
-    text: str
-
-
-Said: TypeAlias = Thought | Words | Call | Arguments
 
 
 class How(Struct, frozen=True):
@@ -266,44 +233,3 @@ def _diverged() -> Diverged:
     return Diverged(
         "the answer had to be begun again, and goes on with other words than were sent: ask again"
     )
-
-
-class JoinedCall(Struct, frozen=True):
-    """A call of one of the client's tools."""
-
-    id: str
-    name: str
-    arguments: str = ""
-
-
-class Joined(Struct, frozen=True):
-    """All that was told."""
-
-    thoughts: str = ""
-    text: str = ""
-    calls: tuple[JoinedCall, ...] = ()
-
-
-def joined(told: Iterable[Said]) -> Joined:
-    """What was told, as a whole."""
-    thoughts: list[str] = []
-    words: list[str] = []
-    calls: list[Call] = []
-    arguments: list[list[str]] = []
-    for one in told:
-        match one:
-            case Thought():
-                thoughts.append(one.text)
-            case Words():
-                words.append(one.text)
-            case Call():
-                calls.append(one)
-                arguments.append([])
-            case Arguments():
-                arguments[one.number].append(one.text)
-            case _:
-                assert_never(one)
-    made = [
-        JoinedCall(call.id, call.name, "".join(texts)) for call, texts in zip(calls, arguments, strict=True)
-    ]
-    return Joined("".join(thoughts), "".join(words), tuple(made))
