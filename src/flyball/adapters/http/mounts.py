@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 from flyball.adapters.http.bodies import Body
 from flyball.adapters.http.frames import MEDIA_TYPE
-from flyball.adapters.http.gate import PASSED, App, Passed, Receive, Scope, Send
+from flyball.adapters.http.gate import PASSED, App, Receive, Scope, Send
 from flyball.adapters.http.limits import Limits, Places
+from flyball.adapters.http.passed import Passed
 from flyball.adapters.http.problems import Forbidden, ShuttingDown
 from flyball.adapters.http.serving import Services
 from flyball.adapters.http.tokens import Scope as Right
