@@ -65,6 +65,7 @@ class AgentCard(Struct, frozen=True):
     tools: tuple[ToolCard, ...] = ()
     output: dict[str, Any] | None = None
     modes: tuple[Mode, ...] = tuple(Mode)
+    description: str = ""
 
 
 class ToolCard(Struct, frozen=True):
@@ -468,7 +469,7 @@ def _card(agent: Agent[Any, Any]) -> AgentCard:
         output = agent.spec.output.schema
     except FlyballError:
         output = None  # its model cannot be had now: what it would be asked for is not known
-    return AgentCard(config.name, model, tuple(tools), output)
+    return AgentCard(config.name, model, tuple(tools), output, description=config.description)
 
 
 def _name_of(engine: Any) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from flyball.adapters.http.limits import Rates
 from flyball.adapters.http.logs import Log
 from flyball.adapters.http.metrics import Metrics
+from flyball.adapters.http.passed import Passed
 from flyball.adapters.http.problems import MEDIA_TYPE, Forbidden, Refused, problem_of, unexpected
 from flyball.adapters.http.tokens import NOBODY_IN_PARTICULAR, Principal, Tokens
 from flyball.core.correlation import Correlation
@@ -32,35 +33,6 @@ PASSED = "flyball"
 OPEN = frozenset(("/health", "/ready"))
 """Paths that need no token: those who look after processes have none."""
 _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
-
-
-class Passed:
-    """A request that has come in: who asks, with which ids; and, for the log, what came of it."""
-
-    __slots__ = (
-        "correlation",
-        "failure",
-        "headers",
-        "loop_id",
-        "openai",
-        "operation",
-        "principal",
-        "status",
-        "streamed",
-    )
-
-    def __init__(self, principal: Principal, correlation: Correlation, headers: dict[str, str]) -> None:
-        self.principal = principal
-        self.correlation = correlation
-        self.headers = headers
-        self.failure: Exception | None = None
-        """What went wrong that nobody foresaw."""
-        self.openai = False
-        """Whether it is asked by OpenAI's protocol."""
-        self.operation = ""
-        self.loop_id = ""
-        self.status = 0
-        self.streamed = False
 
 
 class Gate:
