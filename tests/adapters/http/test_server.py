@@ -12,7 +12,7 @@ from flyball.core.errors import UserError
 
 def test_answers_are_not_held_back() -> None:
     with listening("127.0.0.1", 0) as opened:
-        # asyncio switches Nagle's algorithm off for sockets that say so, and those that they accept say the same.
+        # asyncio switches Nagle's algorithm off where it is named; what is accepted here says the same.
         assert opened.proto == socket.IPPROTO_TCP
 
 
