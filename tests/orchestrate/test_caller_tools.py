@@ -148,7 +148,7 @@ async def test_another_system_over_the_same_journal_answers() -> None:
     other = System(Agent(Script(BOTH, "Rain."), tools=[look]), journal=journal)
     waits = await other.resume(first.loop_id)
     assert (waits.ok, waits.calls_wanted) == (True, first.calls_wanted)
-    assert not (await other.replay(first.loop_id)).ok
+    assert await other.replay(first.loop_id) == first, "it stands where it stood"
     last = await other.answer(first.loop_id, results(first.calls_wanted))
     assert (await other.replay(first.loop_id)) == last
     forked = await other.fork(first.loop_id, 1)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from flyball.core.deferred import DeferredToolRequest
 from flyball.core.errors import (
     FailureCategory,
     InvalidRequest,
@@ -35,6 +36,7 @@ from flyball.core.messages import (
     user,
 )
 from flyball.core.settings import ModelSettings
+from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.core.usage import RunUsage
 from flyball.orchestrate.contracts import (
     ExecutionHints,
@@ -102,7 +104,19 @@ hints = st.builds(
     timeout=st.none() | st.floats(0.5, 100.0),
     temperature=st.none() | st.floats(0.0, 2.0),
     top_p=st.none() | st.floats(0.1, 1.0),
+    seed=st.none() | st.integers(0, 9),
+    stop=st.lists(st.sampled_from(["a", "\n"]), max_size=2).map(tuple),
+    reasoning_effort=st.sampled_from([None, "low"]),
     options=st.none() | objects,
+    extra=unknown,
+)
+caller_tools = st.builds(
+    ToolDefinition,
+    texts,
+    st.sampled_from([{}, SCHEMA]),
+    texts,
+    strict=st.none() | st.booleans(),
+    sequential=st.booleans(),
     extra=unknown,
 )
 outputs = st.builds(
@@ -123,6 +137,10 @@ requests = st.builds(
     hints=hints,
     output=st.none() | outputs,
     tools=st.lists(texts, max_size=2).map(tuple),
+    caller_tools=st.lists(caller_tools, max_size=2).map(tuple),
+    tool_choice=st.sampled_from(
+        [None, ToolChoice("required", auto_reset=True), ToolChoice("function", "look")]
+    ),
     metadata=st.none() | objects,
     extra=unknown,
 )
@@ -182,6 +200,7 @@ responses = st.builds(
     content=words,
     structured_output=values,
     tool_calls_made=st.lists(calls, max_size=2).map(tuple),
+    calls_wanted=st.lists(st.builds(DeferredToolRequest, texts, texts, texts, texts), max_size=2).map(tuple),
     confidence=st.none() | st.floats(0.0, 1.0),
     confidence_source=st.sampled_from(["", "voting", "validation", "retrieval"]),
     validation_result=st.none() | reports,
@@ -462,6 +481,10 @@ def test_a_schema_that_is_none(schema: dict[str, Any]) -> None:
 
 @given(requests)
 def test_a_checked_request_is_the_same_request(request: SystemRequest) -> None:
+    if request.mode in (Mode.PLAN, Mode.REDUNDANT):
+        request = replace(request, caller_tools=(), tool_choice=None)
+    tools = [replace(one, name=f"tool_{n}") for n, one in enumerate(request.caller_tools) if one.parameters]
+    request = replace(request, caller_tools=tuple(tools))
     try:
         assert request.check() == request
     except SchemaRequired:

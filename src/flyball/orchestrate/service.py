@@ -14,38 +14,43 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from flyball.core.errors import AgentRunClosed, FlyballError, InvalidRequest, UnknownAgent, UserError
-from flyball.core.events import Event, Outcome, Stage
+from flyball.core.errors import (
+    FlyballError,
+    InvalidRequest,
+    LoopNotFound,
+    UnknownAgent,
+    UserError,
+)
+from flyball.core.events import Ended, Event, Outcome, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.accounts import UsageReport, usage_report
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
+from flyball.orchestrate.catalogue import Catalogue, LoopPage, LoopQuery
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import Mode
 from flyball.orchestrate.machines import AnyState, stage
-from flyball.orchestrate.projections.summary import LoopSummary, summary_of
+from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
+from flyball.orchestrate.served import ServedSystem, served_by
+from flyball.orchestrate.serving.trying import Pieces
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 
 T = TypeVar("T")
 
-SERVED = {"flyball": {"served": True}}
-"""The metadata of loops that a service has begun: it goes on with them after a restart."""
 _MOMENT = 0.2
 """Seconds that a flow has to begin its next step, at the end."""
 
@@ -67,6 +72,13 @@ class ToolCard(Struct, frozen=True):
     description: str = ""
     parameters: dict[str, Any] = {}
     approval: bool = False
+
+
+class ModelCard(Struct, frozen=True):
+    """A model that is served, and the agents that have it."""
+
+    name: str
+    agents: tuple[str, ...]
 
 
 class DeadLetter(Struct, frozen=True):
@@ -114,15 +126,16 @@ class Service:
     ) -> None:
         self.runtime = runtime
         self.dead = dead
+        self.catalogue = Catalogue(runtime.journal)
         self._options: dict[str, Any] = {**options, "runtime": runtime, "journal": runtime.journal}
         if deps is not None:
             self._options["deps"] = deps
-        self._systems: dict[str, System] = {}
+        self._systems: dict[str, ServedSystem] = {}
         for agent in agents:
             name = agent.config.name
             if name in self._systems:
                 raise UserError(f"two agents are called {name!r}: give one another name=")
-            self._systems[name] = System(agent, **self._options)
+            self._systems[name] = ServedSystem(agent, self._begun, **self._options)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -131,11 +144,11 @@ class Service:
         return self.runtime.journal
 
     @property
-    def systems(self) -> Mapping[str, System]:
+    def systems(self) -> Mapping[str, ServedSystem]:
         """The systems behind the agents, by name."""
         return self._systems
 
-    def system(self, name: str) -> System:
+    def system(self, name: str) -> ServedSystem:
         """The system behind an agent.
 
         Raises:
@@ -159,15 +172,23 @@ class Service:
         """
         return _card(self.system(name).agent)
 
+    def models(self) -> tuple[ModelCard, ...]:
+        """The models that the agents have."""
+        found: dict[str, list[str]] = {}
+        for card in self.agents():
+            if card.model:
+                found.setdefault(card.model, []).append(card.name)
+        return tuple([ModelCard(name, tuple(agents)) for name, agents in sorted(found.items())])
+
     def model(self, name: str) -> str:
         """A model that a caller may choose: one of those that the agents here have.
 
         Raises:
             InvalidRequest: it is none of them. Callers do not choose whom this process speaks to.
         """
-        known = {card.model for card in self.agents() if card.model}
+        known = [card.name for card in self.models()]
         if name not in known:
-            there = ", ".join(sorted(known)) or "none"
+            there = ", ".join(known) or "none"
             raise InvalidRequest(
                 f"model: {name[:100]!r} is none that can be chosen here; there are: {there}", field="model"
             )
@@ -179,7 +200,7 @@ class Service:
         Raises:
             JournalFailure: it does not.
         """
-        await self.journal.read("ready")
+        await self.journal.sizes(("ready",))
 
     async def stage(self, loop_id: str) -> Stage:
         """The stage that a loop is in.
@@ -196,8 +217,11 @@ class Service:
         Raises:
             LoopNotFound: there is no such loop.
         """
-        events, state = await self.load(loop_id)
-        return len(events), state.at == "done"
+        length = (await self.journal.sizes((loop_id,)))[0]
+        events = await self.journal.read(loop_id, max(0, length - 1))
+        if not events:
+            raise LoopNotFound(f"there is no loop {loop_id!r} in the journal", loop_id=loop_id)
+        return max(1, length), isinstance(events[-1], Ended)
 
     # Requests
 
@@ -207,12 +231,9 @@ class Service:
         Raises:
             UnknownAgent: there is no such agent.
         """
-        system, loop_id = self.system(agent), loop_id or new_id()
-        return await asyncio.shield(self._begun(system.handle(_served(request), loop_id=loop_id), loop_id))
+        return await self.system(agent).handle(request, loop_id=loop_id)
 
-    async def stream(
-        self, agent: str, request: SystemRequest, *, loop_id: str = ""
-    ) -> AsyncGenerator[StreamEvent | SystemResponse]:
+    def stream(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> Pieces:
         """Serve a request in pieces, and last the response; see `System.stream`.
 
         Closing it early leaves the run alone.
@@ -220,11 +241,7 @@ class Service:
         Raises:
             UnknownAgent: there is no such agent.
         """
-        system, loop_id = self.system(agent), loop_id or new_id()
-        heard = _Heard()
-        self._begun(heard.hear(system.stream(_served(request), loop_id=loop_id)), loop_id)
-        async for piece in heard.told():
-            yield piece
+        return self.system(agent).stream(request, loop_id=loop_id)
 
     async def begin(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> str:
         """Begin to serve a request; gives the loop's id once it is recorded. The rest happens by itself.
@@ -236,7 +253,7 @@ class Service:
             FlyballError: the request was refused, and no loop began.
         """
         loop_id = loop_id or new_id()
-        serving = self._begun(self.system(agent).handle(_served(request), loop_id=loop_id), loop_id)
+        serving = self.system(agent).begin(request, loop_id)
         recorded = asyncio.ensure_future(self.journal.wait(loop_id, 0))
         try:
             await asyncio.wait([serving, recorded], return_when=asyncio.FIRST_COMPLETED)
@@ -271,7 +288,23 @@ class Service:
         Raises:
             LoopNotFound: there is no such loop.
         """
-        return await summary_of(self.journal, loop_id)
+        return await self.catalogue.summary(loop_id)
+
+    async def loops(self, query: LoopQuery) -> LoopPage:
+        """The loops that a query asks for, page by page; see `Catalogue.find`.
+
+        Raises:
+            InvalidRequest: the query cannot be asked; the error names the field.
+        """
+        return await self.catalogue.find(query)
+
+    async def usage(self, query: LoopQuery) -> UsageReport:
+        """What the loops of a query have used and cost; see `usage_report`.
+
+        Raises:
+            InvalidRequest: the query cannot be asked; the error names the field.
+        """
+        return await usage_report(self.catalogue, query)
 
     async def waiting(self, loop_id: str) -> tuple[WaitingCall, ...]:
         """The calls of a loop, and of those under it, that wait for somebody.
@@ -387,7 +420,9 @@ class Service:
 
     def _of(self, state: AnyState, *, reading: bool = False) -> System:
         """The system of the agent that a recorded loop is of; for who only reads, of none."""
-        name = state.spec.agent if isinstance(state, State) else state.flow.name
+        name = served_by(state.metadata)  # a flow's own name may be that of its pattern
+        if name not in self._systems:
+            name = state.spec.agent if isinstance(state, State) else state.flow.name
         if reading and name not in self._systems:
             return System(Agent(None, name=name or "agent"), journal=self.journal)
         return self.system(name)
@@ -402,48 +437,6 @@ class Service:
     def _drives(self, loop_id: str) -> bool:
         """Whether a flow is driven here."""
         return any(task.get_name() == loop_id for task in self._tasks)
-
-
-class _Heard:
-    """A stream that is read to its end, whether or not anybody is told of it."""
-
-    def __init__(self) -> None:
-        self._pieces: deque[StreamEvent | SystemResponse] = deque()
-        self._over = False
-        self._stirred = asyncio.Event()
-
-    async def hear(self, pieces: AsyncGenerator[StreamEvent | SystemResponse]) -> None:
-        """Read it."""
-        try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    self._pieces.append(piece)
-                    self._stirred.set()
-        finally:
-            self._over = True
-            self._stirred.set()
-
-    async def told(self) -> AsyncGenerator[StreamEvent | SystemResponse]:
-        """What was heard, as it is heard.
-
-        Raises:
-            AgentRunClosed: there was an end to it before it was over.
-        """
-        while True:
-            while self._pieces:
-                piece = self._pieces.popleft()
-                yield piece
-                if isinstance(piece, SystemResponse):
-                    return
-            if self._over:
-                raise AgentRunClosed("the run is driven no longer: it stays as it is recorded")
-            self._stirred.clear()
-            await self._stirred.wait()
-
-
-def _served(request: SystemRequest) -> SystemRequest:
-    """A request whose loop says that a service has begun it."""
-    return replace(request, metadata={**(request.metadata or {}), **SERVED})
 
 
 def _card(agent: Agent[Any, Any]) -> AgentCard:

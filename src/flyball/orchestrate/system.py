@@ -36,6 +36,7 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult, length_with, send_results
 from flyball.orchestrate.beginning import prompt_message
 from flyball.orchestrate.bindings import Bindings
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.config import bind
 from flyball.orchestrate.contracts import Mode, SystemRequest, SystemResponse
@@ -125,6 +126,21 @@ class System:
     def modes(self) -> tuple[Mode, ...]:
         """The modes that it serves."""
         return tuple(Mode)
+
+    @property
+    def journal(self) -> Journal | None:
+        """Where its loops are recorded: what it was given, or the runtime's own; None if nothing is kept."""
+        return self._options.get("journal") or getattr(self._options.get("runtime"), "journal", None)
+
+    def policy(self, request: SystemRequest) -> LoopSpec | None:
+        """The policy of the loop that a request would begin; None where it would be a flow.
+
+        Raises:
+            InvalidRequest: it cannot be served; `field` names what stands in the way.
+            ConfigurationFailure: its schema, or the agent behind the door, cannot be used.
+        """
+        request = identified(request)
+        return None if self._is_flow(request) else self._prepared(request, "")[1].spec
 
     async def aclose(self) -> None:
         """Close the engine that was made here for the agent's model string; one that was given stays open."""
@@ -216,11 +232,12 @@ class System:
     async def replay(self, loop_id: str) -> SystemResponse:
         """The response of a recorded loop that is over, from its journal alone: no model, no tool runs.
 
-        A loop that is not over is an error in the response.
+        One that waits for results from outside is told as it was when it came to that. Any other loop that is
+        not over is an error in the response.
         """
         try:
-            events, state = await load_any(self._journal(), loop_id)
-            if state.at != "done":
+            events, state = await load_any(self.journal or self._journal(), loop_id)
+            if state.at != "done" and not (isinstance(state, State) and waits_for_results(state)):
                 raise UserError(f"loop {loop_id!r} is not over (it stands at {state.at!r}): resume it")
             if isinstance(state, FlowState):
                 return await self._flows(only_read=True).resume(state, retry=False)
@@ -290,7 +307,7 @@ class System:
             return _reading(drive), asked
 
         try:
-            journal: Journal = getattr(runtime, "journal", None) or self._journal()
+            journal = self.journal or self._journal()
             events, state = await load(journal, loop_id)
             asked = self._asked_for(state)
             request = asked.request
@@ -392,7 +409,8 @@ class System:
         """The response of a loop that is over, from what is recorded."""
         output = recorded_output(state.spec.output, self.agent.clone().config.output)
         try:
-            result = result_from(state, reader_for(output, state.spec.output), self._journal())
+            journal = self.journal or self._journal()
+            result = result_from(state, reader_for(output, state.spec.output), journal)
         except FlyballError as error:
             result = _partial(error)  # it is over: the state says what it ended with
         return response_to(self._asked_for(state), result, events)

@@ -18,7 +18,8 @@ from flyball.core.errors import FlyballError, UserError
 from flyball.core.events import Ended, FlowStarted, Started
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.local import LocalRuntime
-from flyball.orchestrate.service import SERVED, DeadLetter, Service
+from flyball.orchestrate.served import served_by
+from flyball.orchestrate.service import DeadLetter, Service
 from flyball.runtime.sqlite import SQLiteJournal
 
 if TYPE_CHECKING:
@@ -162,24 +163,26 @@ async def recover(service: Service) -> list[str]:
     One that cannot be gone on with (its agent is not here, its time is up) stays as it is.
     """
     journal, found = service.journal, list[str]()
-    for looked, loop_id in enumerate(await journal.loops(), 1):
-        if looked % _AT_ONCE == 0:
-            await asyncio.sleep(0)
-        events = await journal.read(loop_id)
-        if not events or isinstance(events[-1], Ended) or not _is_ours(events[0]):
-            continue
-        try:
-            await service.resume(loop_id)
-        except FlyballError:
-            continue  # it is listed as interrupted, and `resume` says why
-        found.append(loop_id)
+    before = ""
+    while page := await journal.loops(before, _AT_ONCE):
+        before = page[-1]
+        for loop_id, length in zip(page, await journal.sizes(page), strict=True):
+            last = await journal.read(loop_id, max(0, length - 1))
+            if not last or isinstance(last[-1], Ended) or not _is_ours((await journal.read(loop_id))[0]):
+                continue
+            try:
+                await service.resume(loop_id)
+            except FlyballError:
+                continue  # it stays as it is, and `resume` says why
+            found.append(loop_id)
+        await asyncio.sleep(0)
     return found
 
 
 def _is_ours(first: Any) -> bool:
     """Whether a loop was begun by a service, and not under another loop."""
     begun = isinstance(first, Started | FlowStarted) and not first.parent_loop_id
-    return begun and (first.metadata or {}).get("flyball") == SERVED["flyball"]
+    return begun and bool(served_by(first.metadata))
 
 
 def _make_private(file: Path) -> None:

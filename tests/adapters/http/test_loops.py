@@ -258,3 +258,43 @@ async def test_the_agents_are_listed() -> None:
         buyer = (await client.get("/api/agents/buyer")).json()
         assert buyer["tools"][0]["approval"] is True
         assert problem(await client.get("/api/agents/nobody"))[0] == 404
+
+
+async def test_loops_are_listed_and_searched() -> None:
+    async with here() as (client, _):
+        for number in range(5):
+            asked = {
+                "messages": [{"role": "user", "content": f"word{number}"}],
+                "session_id": f"s{number % 2}",
+            }
+            path = "/api/agents/echo/requests"
+            assert (await client.post(path, json=asked, params={"loop_id": f"l{number}"})).status_code == 200
+        await begun(client, "buyer", "buying")
+
+        async def found(**query: Any) -> list[str]:
+            ids: list[str] = []
+            cursor = ""
+            while True:
+                page = (await client.get("/api/loops", params={**query, "cursor": cursor})).json()
+                ids += [one["loop_id"] for one in page["loops"]]
+                if not (cursor := page["next"]):
+                    return ids
+
+        assert await found() == ["buying", "l4", "l3", "l2", "l1", "l0"]
+        assert await found(limit=2) == ["buying", "l4", "l3", "l2", "l1", "l0"]
+        assert await found(text="WORD3") == ["l3"]
+        assert await found(session_id="s1") == ["l3", "l1"]
+        assert await found(stage="complete", agent="echo", limit=1) == ["l4", "l3", "l2", "l1", "l0"]
+        assert await found(stage="executing,awaiting_approval") == ["buying"]
+        for wrong in ("limit=0", "stage=sideways", "cursor=%00", "since=soon", "limt=2"):
+            assert (await client.get(f"/api/loops?{wrong}")).status_code == 422, wrong
+        usage = (await client.get("/api/usage", params={"agent": "echo"})).json()
+        assert usage["agents"]["echo"]["usage"]["requests"] == 5
+        assert usage["outcomes"] == {"complete": 5}
+
+
+async def test_the_models_are_listed() -> None:
+    async with here(Agent("test", name="one"), Agent("test", name="two")) as (client, _):
+        assert (await client.get("/api/models")).json() == {
+            "models": [{"name": "test", "agents": ["one", "two"]}]
+        }

@@ -44,8 +44,13 @@ def listed(cursor: str | None) -> dict[str, object]:
         return {"tools": "none"}
     if HOW == "names":
         return {"tools": [tool("files/read"), tool("files.read"), tool("x" * 80)]}
+    if HOW == "loses" and LOST:
+        return {"tools": [tool("go")]}
     safe = {"annotations": {"readOnlyHint": True}}
     return {"tools": [tool("go"), tool("look", **safe)]}
+
+
+LOST: list[str] = []
 
 
 def answer(name: str) -> dict[str, object] | None:
@@ -74,6 +79,9 @@ def answer(name: str) -> dict[str, object] | None:
         return {"content": [{"type": "text", "text": text}]}
     if HOW == "refuses":
         return None
+    if HOW == "loses":
+        LOST.append("look")
+        send(method="notifications/tools/list_changed")
     return {"content": [{"type": "text", "text": f"{name}: {os.getpid()}"}]}
 
 
@@ -98,7 +106,7 @@ def main() -> None:
                 id=number,
                 result={
                     "protocolVersion": "2025-06-18",
-                    "capabilities": {} if HOW == "no tools" else {"tools": {}},
+                    "capabilities": {} if HOW == "no tools" else {"tools": {"listChanged": HOW == "loses"}},
                     "serverInfo": {"name": "odd", "version": "1"},
                 },
             )

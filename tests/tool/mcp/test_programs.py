@@ -13,7 +13,7 @@ from flyball.core.messages import ToolResult
 from flyball.tool import execute
 from flyball.tool.mcp import MCPServer
 from flyball.tool.toolset import Toolset
-from tests.tool.contexts import a_call
+from tests.tool.contexts import a_call, a_context
 from tests.tool.mcp.conftest import by_name, odd
 from tests.tool.mcp.served import until
 
@@ -149,6 +149,16 @@ async def test_a_server_that_was_killed_between_calls_is_started_again_for_any_t
         second = await said(tools, "go")
         assert second.error is None
         assert int(second.text.removeprefix("go: ")) != first
+
+
+async def test_a_tool_that_a_program_says_is_gone_is_unavailable() -> None:
+    server = odd("loses")
+    async with server as tools:
+        look = by_name(tools)["look"]
+        assert await look.available(a_context()) is True
+        assert (await said(tools, "go")).error is None
+        await until(lambda: server.offers("look") is not True)
+        assert await look.available(a_context()) == "MCP server 'odd' does not offer 'look' any more"
 
 
 async def test_names_that_providers_refuse_are_made_fitting_and_doubles_are_told() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,13 @@ from flyball.testing import ScriptedEngine, tool_call
 from flyball.tool import execute
 from flyball.tool.mcp import MCPServer
 from flyball.tool.toolset import Toolset
-from tests.engines.loopback import Answer, Loopback
+from tests.engines.loopback import Answer, Loopback, Received
 from tests.tool.contexts import a_call, a_context
 from tests.tool.mcp.conftest import by_name
 from tests.tool.mcp.served import Served, until
+
+JSON = {"content-type": "application/json"}
+EVENTS = {"content-type": "text/event-stream"}
 
 
 async def said(tools: Toolset, name: str, args: str = "{}", context: Any = None) -> ToolResult:
@@ -134,6 +139,72 @@ async def test_what_is_no_mcp_server_is_told() -> None:
     async with Loopback(lambda got: page) as web:
         with pytest.raises(ToolExecutionFailed, match="cannot be used: MCPError: Unexpected content type"):
             await MCPServer.http(f"{web.url}/mcp").toolset_async()
+
+
+def odd_service(last: Answer) -> Callable[[Received], Answer]:
+    """A service of one tool, whose calls are answered with this."""
+    results: dict[str, Any] = {
+        "initialize": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "odd", "version": "1"},
+        },
+        "tools/list": {"tools": [{"name": "go", "inputSchema": {"type": "object"}}]},
+    }
+
+    def answer(got: Received) -> Answer:
+        asked: dict[str, Any] = got.json if got.method == "POST" else {}
+        if asked.get("method") == "tools/call":
+            return last
+        if "id" not in asked:
+            return Answer(b"", status=202 if got.method == "POST" else 405)
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        if asked["method"] in results:
+            reply["result"] = results[asked["method"]]
+        else:
+            reply["error"] = {"code": -32601, "message": "Method not found"}
+        return Answer(json.dumps(reply).encode(), headers={"content-type": "application/json"})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (
+            Answer(b"{", headers=JSON),
+            "answered 'go' with what cannot be taken: MCPError: Failed to parse JSON",
+        ),
+        (Answer(b'"' + b"x" * 17_000_000, headers=JSON), "the answer has more than 16,777,216 bytes"),
+        (
+            Answer([b"{", b'"a'], headers=JSON, end="reset"),
+            "was lost while 'go' was called: the answer broke",
+        ),
+        (
+            Answer([b"data: {"], headers=EVENTS, end="reset"),
+            "was lost while 'go' was called: the answer broke",
+        ),
+        (
+            Answer([b"data: x\n\n"], headers=EVENTS),
+            "answered 'go' with what cannot be taken: MCPError: Failed to parse SSE",
+        ),
+        (Answer(b"", status=418, headers=JSON), "answered 418"),
+        (
+            Answer(b"", status=299, headers={"content-type": "x/y"}),
+            "cannot be taken: MCPError: Unexpected content type: x/y",
+        ),
+        (Answer(b"", status=202), "cannot be taken: MCPError: server answered a request with 202"),
+    ],
+    ids=["half", "huge", "reset", "stream reset", "no event", "teapot", "kind", "202"],
+)
+async def test_answers_that_are_none(answer: Answer, told: str) -> None:
+    async with (
+        Loopback(odd_service(answer)) as odd,
+        MCPServer.http(f"{odd.url}/mcp", name="odd") as tools,
+    ):
+        result = await said(tools, "go")
+        assert result.error is not None
+        assert f"MCP server 'odd' {told}" in result.error or told in result.error
 
 
 async def test_a_session_that_was_forgotten_is_opened_again_for_any_tool() -> None:

@@ -5,6 +5,7 @@
     gate         what every request passes: ids, tokens, limits, numbers, a line in the log
     hub          who follows loops: each is read once, however many follow it
     position     where somebody was in a loop's stream who comes back
+    openai       the protocols of OpenAI's API, server side: codecs, and routes that know no web framework
     app, server  all of it together, and behind a socket
 
 Rules: an adapter translates and nothing else. A request becomes one call of a `Service`, and what that gives

@@ -26,6 +26,7 @@ class Asking:
     __slots__ = (
         "_receive",
         "correlation",
+        "ending",
         "headers",
         "limits",
         "principal",
@@ -45,6 +46,7 @@ class Asking:
         query: Mapping[str, str],
         receive: Callable[[], Awaitable[Any]],
         limits: Limits,
+        ending: bool = False,
     ) -> None:
         self.principal = principal
         self.service = service
@@ -56,6 +58,8 @@ class Asking:
         """What stands in the places of its path."""
         self.query_values = query
         self.limits = limits
+        self.ending = ending
+        """Whether the server is about to end."""
         self._receive = receive
 
     def allow(self, scope: Scope) -> None:

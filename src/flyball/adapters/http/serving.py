@@ -90,6 +90,7 @@ class Serving:
             query=_query(scope["query_string"]),
             receive=receive,
             limits=self._limits,
+            ending=self.ending,
         )
         if operation.scope is not None:
             asking.allow(operation.scope)

@@ -25,6 +25,8 @@ _READ = 2_000
 """How many loops one call reads, at most."""
 _SEEN = 20_000
 """How many loops one call looks at, at most, those in mind too."""
+_HEAVIEST = 200_000_000
+"""About how many characters are kept in mind."""
 _BREATH = 16
 """After so many loops that were read others get their turn."""
 
@@ -43,10 +45,13 @@ class Catalogue:
     and begun anew under its id is taken for the old one if it has as many events.
     """
 
-    def __init__(self, journal: Journal, *, remembered: int = 50_000) -> None:
-        """Nothing is read yet; `remembered` loops that are over are kept in mind at most."""
+    def __init__(self, journal: Journal, *, remembered: int = 150_000) -> None:
+        """Nothing is read yet; `remembered` loops that are over are kept in mind at most, about 2 kB each.
+
+        Who goes through more loops than that reads them anew each time.
+        """
         self._journal = journal
-        self._over = Remembered[_Known](remembered, 64_000_000, _weight)
+        self._over = Remembered[_Known](remembered, _HEAVIEST, _weight)
         """The summaries of loops that are over, and of those that cannot be read."""
         self._open = Remembered[Reading](500, 100_000, lambda reading: reading.length)
         """How far those were read that are not."""

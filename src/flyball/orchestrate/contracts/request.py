@@ -41,6 +41,9 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
     timeout: float | None = None
     temperature: float | None = None
     top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    reasoning_effort: str | None = None
     options: dict[str, Any] | None = None
     extra: dict[str, Any] | None = None
 
@@ -50,6 +53,9 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
             max_tokens=self.max_tokens or None,
             temperature=self.temperature,
             top_p=self.top_p or None,
+            seed=self.seed,
+            stop=self.stop,
+            reasoning_effort=self.reasoning_effort or None,
             options=self.options or None,
         )
 
@@ -71,7 +77,9 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
 
     def to_json(self) -> dict[str, JSON]:
         """As JSON, without what is unset."""
-        known = {key: value for key, value in asdict(self).items() if key != "extra" and value is not None}
+        known = {key: value for key, value in asdict(self).items() if key != "extra" and value not in _UNSET}
+        if self.stop:
+            known["stop"] = list(self.stop)
         return written(known, self.extra, _HINTS)
 
     @staticmethod
@@ -82,6 +90,9 @@ class ExecutionHints(Struct, frozen=True, omit_defaults=True):
             timeout=fields.number("timeout") or None,
             temperature=fields.number("temperature"),
             top_p=fields.number("top_p") or None,
+            seed=fields.whole("seed"),
+            stop=names(fields, "stop"),
+            reasoning_effort=fields.text("reasoning_effort") or None,
             options=fields.mapping("options"),
             extra=fields.rest(),
         )
@@ -94,6 +105,7 @@ def _is_between(value: Any, highest: float) -> bool:
     return 0 <= value <= min(highest, _MOST)  # and so neither infinite nor NaN
 
 
+_UNSET = (None, ())
 _MOST = 2.0**53
 _HIGHEST = {"max_tokens": math.inf, "timeout": math.inf, "temperature": math.inf, "top_p": 1.0}
 _HINTS = frozenset(ExecutionHints.__struct_fields__) - {"extra"}

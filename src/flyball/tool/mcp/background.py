@@ -15,6 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import cache
 from typing import Any, TypeVar
 
 from flyball.core.errors import UserError
@@ -91,8 +92,17 @@ def background() -> Background:
     """The one of this process; it is started when it is first asked for."""
     with _lock:
         if not _there:
+            _see_to_the_end()
             _there.append(Background())
         return _there[0]
+
+
+@cache
+def _see_to_the_end() -> None:
+    """Once for a process, and for those that are forked off it."""
+    atexit.register(_end)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget)
 
 
 def _end() -> None:
@@ -105,8 +115,3 @@ def _forget() -> None:
     global _lock  # noqa: PLW0603 - it may have been held while the process was forked
     _lock = threading.Lock()
     _there.clear()
-
-
-atexit.register(_end)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

@@ -33,6 +33,8 @@ _WAITS = Backoff(0.25, factor=2.0, most=2.0)
 _TO_CLOSE = 7.0
 _STAND_INS = ("Server returned an error response", "Not Found", "Session terminated")
 """What the SDK says where a service answers with a status, and with no error of the protocol."""
+_UNREADABLE = ("Failed to parse", "Unexpected content type", "server answered a request with 202")
+"""What it says where the answer is none."""
 
 
 class Connection:
@@ -107,6 +109,8 @@ class Connection:
                 stand_in = exchange.unsent or error.message in _STAND_INS
                 if stand_in and (wrong := faults.refused(tool, exchange)):
                     raise wrong from None
+                if error.message.startswith(_UNREADABLE):
+                    raise faults.malformed(tool, error) from error
                 refusal = f"refused {tool!r}: {error.message}"
                 return failed(faults.make(ToolExecutionFailed, refusal, tool).message)
             except (ValidationError, RuntimeError, ValueError) as error:

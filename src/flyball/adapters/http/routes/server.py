@@ -13,7 +13,7 @@ from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.problems import NotFound
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import FlyballError
-from flyball.orchestrate.service import AgentCard, DeadLetter
+from flyball.orchestrate.service import AgentCard, DeadLetter, ModelCard
 
 _PATIENCE = 2.0
 """Seconds that the journal has to answer before the server is said not to be ready."""
@@ -31,6 +31,12 @@ class Agents(Struct, frozen=True):
     """The agents that are served."""
 
     agents: tuple[AgentCard, ...]
+
+
+class Models(Struct, frozen=True):
+    """The models that are served."""
+
+    models: tuple[ModelCard, ...]
 
 
 class Letters(Struct, frozen=True):
@@ -59,6 +65,8 @@ def server_operations(metrics: Metrics) -> list[Operation]:
         return Answer(Health("ok", version()))
 
     async def ready(asking: Asking) -> Answer:
+        if asking.ending:
+            return Answer(Health("unready", version(), "the server is about to end"), 503)
         try:
             async with asyncio.timeout(_PATIENCE):
                 await asking.service.ready()
@@ -74,6 +82,9 @@ def server_operations(metrics: Metrics) -> list[Operation]:
 
     async def read_agent(asking: Asking) -> Answer:
         return Answer(asking.service.agent(asking.values["agent"]))
+
+    async def list_models(asking: Asking) -> Answer:
+        return Answer(Models(asking.service.models()))
 
     async def list_dead_letters(asking: Asking) -> Answer:
         dead = asking.service.dead
@@ -110,6 +121,7 @@ def server_operations(metrics: Metrics) -> list[Operation]:
             media_type=MEDIA_TYPE,
         ),
         Operation("GET", "/api/agents", "The agents", list_agents, gives={200: Agents}, tag="agents"),
+        Operation("GET", "/api/models", "The models", list_models, gives={200: Models}, tag="agents"),
         Operation(
             "GET",
             "/api/agents/{agent}",

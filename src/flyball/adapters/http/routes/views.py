@@ -4,16 +4,43 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec import Meta, Struct, convert
+from msgspec.structs import asdict, replace
 
 from flyball.adapters.http.asking import Answer, Asking
 from flyball.adapters.http.operations import Operation
 from flyball.core.errors import InvalidRequest
+from flyball.orchestrate.accounts import UsageReport
+from flyball.orchestrate.catalogue import LoopPage, LoopQuery
 from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.projections.course import CourseStep, course
 from flyball.orchestrate.projections.explanation import Explanation, explain
 from flyball.orchestrate.projections.summary import LoopSummary
+
+
+class ListQuery(Struct, frozen=True):
+    """Which loops; see `LoopQuery`. `stage` may name several, with commas; times are seconds since 1970."""
+
+    text: str = ""
+    stage: str = ""
+    agent: str = ""
+    model: str = ""
+    session_id: str = ""
+    since: float | None = None
+    until: float | None = None
+    roots_only: bool = False
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    cursor: str = ""
+
+
+class UsageQuery(Struct, frozen=True):
+    """Of which loops; as in a list of them."""
+
+    agent: str = ""
+    model: str = ""
+    session_id: str = ""
+    since: float | None = None
+    until: float | None = None
 
 
 class WhyQuery(Struct, frozen=True):
@@ -34,6 +61,18 @@ class Waiting(Struct, frozen=True):
 
     loop_id: str
     calls: tuple[WaitingCall, ...]
+
+
+async def list_loops(asking: Asking) -> Answer:
+    """Loops, the newest first."""
+    query = asking.query(ListQuery)
+    stages = tuple([one.strip() for one in query.stage.split(",") if one.strip()])
+    return Answer(await asking.service.loops(convert({**asdict(query), "stage": stages}, LoopQuery)))
+
+
+async def read_usage(asking: Asking) -> Answer:
+    """What loops have used and cost."""
+    return Answer(await asking.service.usage(convert(asdict(asking.query(UsageQuery)), LoopQuery)))
 
 
 async def read_loop(asking: Asking) -> Answer:
@@ -71,6 +110,24 @@ def view_operations() -> list[Operation]:
     """The operations that show loops."""
     base = "/api/loops/{loop_id}"
     return [
+        Operation(
+            "GET",
+            "/api/loops",
+            "Loops, the newest first, of those that have all that is asked for",
+            list_loops,
+            query=ListQuery,
+            gives={200: LoopPage},
+            about="A page may have fewer loops than its limit, and still a `next`: the next page's cursor.",
+        ),
+        Operation(
+            "GET",
+            "/api/usage",
+            "What loops have used and cost, by agent, model and day",
+            read_usage,
+            query=UsageQuery,
+            gives={200: UsageReport},
+            tag="agents",
+        ),
         Operation("GET", base, "A loop in a few words", read_loop, gives={200: LoopSummary}, problems=(404,)),
         Operation(
             "GET",

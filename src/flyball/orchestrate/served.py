@@ -1,0 +1,112 @@
+"""ServedSystem: a system whose runs belong to nobody who waits for them.
+
+Who goes away, or is cancelled, is no reason to stop a run: it goes on to its end. Its loop says that it was
+begun for others, and for which agent, so that it is gone on with after a restart (`served_by`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any, TypeAlias, cast
+
+from msgspec.structs import replace
+
+from flyball.core.errors import AgentRunClosed
+from flyball.core.ids import new_id
+from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.answering import OutsideResult
+from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.provenance import KEY
+from flyball.orchestrate.serving.trying import Pieces
+from flyball.orchestrate.system import System
+
+Keep: TypeAlias = Callable[[Coroutine[Any, Any, Any], str], "asyncio.Task[Any]"]
+"""Has something done for a loop, whoever waits for it."""
+
+_SERVED = "served"
+
+
+class ServedSystem(System):
+    """A system whose runs go on without those who asked for them. `keep` does what is to be done for a loop."""
+
+    def __init__(self, agent: Agent[Any, Any], keep: Keep, **options: Any) -> None:
+        super().__init__(agent, **options)
+        self._keep = keep
+
+    async def handle(self, request: SystemRequest, *, loop_id: str = "") -> SystemResponse:
+        """See `System.handle`. Cancelling who waits leaves the run alone."""
+        return await asyncio.shield(self.begin(request, loop_id or new_id()))
+
+    def begin(self, request: SystemRequest, loop_id: str) -> asyncio.Task[SystemResponse]:
+        """Begin to serve a request; the task is its response."""
+        return self._keep(super().handle(self._stamped(request), loop_id=loop_id), loop_id)
+
+    def stream(self, request: SystemRequest, *, loop_id: str = "") -> Pieces:
+        """See `System.stream`. Closing it early leaves the run alone."""
+        loop_id = loop_id or new_id()
+        return self._told(super().stream(self._stamped(request), loop_id=loop_id), loop_id)
+
+    def answer_stream(self, loop_id: str, results: Sequence[OutsideResult]) -> Pieces:
+        """See `System.answer_stream`. Closing it early leaves the run alone."""
+        return self._told(super().answer_stream(loop_id, results), loop_id)
+
+    async def _told(self, pieces: Pieces, loop_id: str) -> Pieces:
+        heard = _Heard()
+        self._keep(heard.hear(pieces), loop_id)
+        async for piece in heard.told():
+            yield piece
+
+    def _stamped(self, request: SystemRequest) -> SystemRequest:
+        """The request, whose loop will say for which agent it was begun."""
+        metadata = request.metadata or {}
+        told: Any = metadata.get(KEY)
+        known = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+        return replace(request, metadata={**metadata, KEY: {**known, _SERVED: self.agent.config.name}})
+
+
+def served_by(metadata: dict[str, Any] | None) -> str:
+    """The agent for which a loop with this metadata was begun by a `ServedSystem`; empty if by none."""
+    told: Any = (metadata or {}).get(KEY)
+    agent: Any = cast("dict[str, Any]", told).get(_SERVED) if isinstance(told, dict) else None
+    return agent if isinstance(agent, str) else ""
+
+
+class _Heard:
+    """A stream that is read to its end, whether or not anybody is told of it."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[StreamEvent | SystemResponse] = deque()
+        self._over = False
+        self._stirred = asyncio.Event()
+
+    async def hear(self, pieces: Pieces) -> None:
+        """Read it."""
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    self._pieces.append(piece)
+                    self._stirred.set()
+        finally:
+            self._over = True
+            self._stirred.set()
+
+    async def told(self) -> AsyncGenerator[StreamEvent | SystemResponse]:
+        """What was heard, as it is heard.
+
+        Raises:
+            AgentRunClosed: there was an end to it before it was over.
+        """
+        while True:
+            while self._pieces:
+                piece = self._pieces.popleft()
+                yield piece
+                if isinstance(piece, SystemResponse):
+                    return
+            if self._over:
+                raise AgentRunClosed("the run is driven no longer: it stays as it is recorded")
+            self._stirred.clear()
+            await self._stirred.wait()
