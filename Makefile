@@ -24,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot di
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api soak format lock clean
+.PHONY: help setup demo test lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -94,6 +94,10 @@ bench-http: $(READY) ## Measure model calls over HTTP beside bare aiohttp, and b
 bench-api: $(READY) ## Measure the HTTP API beside System.handle, with a thousand who follow, and how soon tokens arrive
 	$(heading) bench-api
 	@$(RUN) bench/api/run.py $(ARGS)
+
+attack-api: $(READY) ## Attack the HTTP API, by its own description of itself (takes its time)
+	$(heading) attack-api
+	@$(RUN) -m tests.adapters.http.attack $(ARGS)
 
 soak: $(READY) ## Run loops on NATS while workers and the server are killed at random: nothing may be lost or doubled
 	$(heading) soak

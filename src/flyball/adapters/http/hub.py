@@ -1,8 +1,8 @@
 """Who follows loops: each loop is read and written down once, however many follow it.
 
 What is told of a loop is a chain of frames that its followers go along, each at its own pace. Nobody waits
-for anybody: for who is slow nothing is kept but its place in the chain. Of an answer that is recorded the
-pieces are kept as a few large ones, for those who come later.
+for anybody: for who is slow nothing is kept but its place in the chain. The pieces of an answer are kept as
+larger ones for those who come later: some at a time while it is told, and all of it once it is recorded.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from flyball.adapters.http.position import Position, Return, Tally, ends_answer
 from flyball.adapters.http.problems import unexpected
 from flyball.core.events import ModelAnswered, Stage
 from flyball.inference.cut import events_of
-from flyball.inference.stream import StreamEvent
+from flyball.inference.stream import StreamEvent, TextDelta
 from flyball.orchestrate.followed import Recorded
 
 Item: TypeAlias = Recorded | StreamEvent
 
 _BATCH = 64 * 1024
 """Bytes that are given to a follower at once, and the frame that goes beyond them."""
+_SOME = 64
+"""Pieces that are put together, once there are so many."""
 
 
 class Node:
@@ -49,6 +51,8 @@ class Course:
         self._last = Node(None, Position(base), b"")
         self._events = {base: self._last}
         """The frame of each event, by its number."""
+        self._whole, self._pieces = self._last, 0
+        """The frame up to which pieces were put together, and how many came since."""
         self._tally = Tally(base)
         self._ticks = 0
         self._bell = asyncio.Event()
@@ -58,6 +62,9 @@ class Course:
         if not isinstance(item, Recorded):
             position = self._tally.piece(item)
             self._append(Node(item, position, told(item, str(position))))
+            self._pieces += 1
+            if self._pieces > _SOME:
+                self._put_together()
             return
         before = self._tally.position
         position = self._tally.event(item.number, item.event)
@@ -66,6 +73,7 @@ class Course:
             self._shorten(before.number, item.event, node)
         self._events[item.number] = node
         self._append(node)
+        self._whole, self._pieces = node, 0
 
     def end(self, last: bytes) -> None:
         """Nothing more will be told but this."""
@@ -84,6 +92,22 @@ class Course:
     def _ring(self) -> None:
         self._bell.set()
         self._bell = asyncio.Event()
+
+    def _put_together(self) -> None:
+        """Put a few pieces in the place of the newest, all but one; who is among them goes on."""
+        at, node = self._whole, self._whole.next
+        while node is not None and node is not self._last:
+            texts: list[str] = []
+            while (more := _text_after(node, texts, self._last)) is not None:
+                node = more
+            piece, data = node.item, node.data
+            if texts and isinstance(piece, TextDelta):
+                piece = TextDelta(piece.index, "".join([*texts, piece.text]))
+                data = told(piece, str(node.position))
+            at.next = at = Node(piece, node.position, data)
+            node = node.next
+        at.next = self._last
+        self._whole, self._pieces = at, 1
 
     def _shorten(self, number: int, event: ModelAnswered, then: Node) -> None:
         """Put a few pieces in the place of those of an answer that is recorded; who is among them goes on."""
@@ -124,6 +148,17 @@ class Course:
                 yield HEARTBEAT
             else:
                 await self._bell.wait()
+
+
+def _text_after(node: Node, texts: list[str], last: Node) -> Node | None:
+    """The frame after one, if it has more of the same text and is not the last; then the text is taken."""
+    piece, after = node.item, node.next
+    if after is None or after is last:
+        return None
+    if type(piece) is not TextDelta or type(after.item) is not TextDelta or after.item.index != piece.index:
+        return None
+    texts.append(piece.text)
+    return after
 
 
 def _is_before(node: Node, start: Position) -> bool:

@@ -23,6 +23,12 @@ _PLACE = re.compile(r"\{(\w+)\}")
 _ALL = (400, 422, 429, 500, 503)
 """The problems that any operation may have, besides those of tokens."""
 _WITH_BODY = (408, 413, 415)
+_EVENT = {
+    "description": "Each event of the stream: what it is called, and a document as JSON in one line",
+    "type": "object",
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}, "id": {"type": "string"}},
+    "required": ["event", "data"],
+}
 _TAGS = {
     "requests": "Requests to agents: at once, in pieces, or in their own time",
     "loops": "Loops: what is recorded of them, what happens in them, what is said to them",
@@ -65,6 +71,7 @@ def described(operations: Sequence[Operation], *, version: str, tokens: bool) ->
         _, plain = msgspec.json.schema_components([PlainMessage], ref_template=_TEMPLATE)
         components |= plain
         messages = request["properties"]["messages"]
+        messages["minItems"] = 1
         messages["items"] = {"anyOf": [{"$ref": _TEMPLATE.format(name="PlainMessage")}, messages["items"]]}
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -176,7 +183,7 @@ def _content(operation: Operation, kind: Any, schemas: dict[str, Any]) -> dict[s
     for one in _each(kind):
         content[operation.media_type] = {"schema": schemas[_key(one)]}
     if kind is Stream or (isinstance(kind, tuple) and Stream in kind):
-        content[frames.MEDIA_TYPE] = {"schema": {"type": "string"}}
+        content[frames.MEDIA_TYPE] = {"schema": _EVENT}
     return {"content": content} if content else {}
 
 

@@ -131,11 +131,15 @@ class Tokens:
 
         Raises:
             Unauthenticated: nobody. What was wrong with a token is not told.
+            RuntimeError: the tokens cannot be read, which is for the log, and not for who asks.
         """
         scheme, _, text = header.strip().partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
             raise Unauthenticated("a token is needed: send `Authorization: Bearer <token>`", _CHALLENGE)
-        self._look()
+        try:
+            self._look()
+        except UserError as error:
+            raise RuntimeError(error.message) from error
         prefix, _, rest = text.strip().partition("_")
         identifier, _, secret = rest.partition("_")
         token = self._tokens.get(identifier)

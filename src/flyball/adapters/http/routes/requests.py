@@ -59,6 +59,7 @@ def request_operations(metrics: Metrics) -> list[Operation]:
     async def stream_request(asking: Asking) -> Stream:
         agent, request, query = await _read(asking)
         asking.service.system(agent)
+        request = request.check()  # what is wrong with it is no event of a stream
         loop_id = query.loop_id or new_id()
 
         async def events() -> AsyncGenerator[bytes]:
@@ -159,7 +160,9 @@ def cancelling(asking: Asking, loop_id: str) -> Callable[[], Awaitable[None]]:
     async def gone() -> None:
         by = asking.principal.name or "the caller"
         try:
-            await asking.service.signal(loop_id, Signal(SignalType.CANCEL, by=by, text="its caller went away"))
+            await asking.service.signal(
+                loop_id, Signal(SignalType.CANCEL, by=by, text="its caller went away")
+            )
         except SignalRefused:
             return  # it is over already
 
