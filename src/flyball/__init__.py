@@ -214,6 +214,7 @@ if TYPE_CHECKING:
     from flyball.orchestrate.reranking import RerankedRetriever
     from flyball.orchestrate.runtime import Runtime
     from flyball.orchestrate.semantic import ModelSemanticValidator
+    from flyball.orchestrate.service import Service
     from flyball.orchestrate.system import System
     from flyball.prompt.instruction_set import InstructionSet
     from flyball.prompt.jinja_template import JinjaTemplate
@@ -449,6 +450,7 @@ _LATER = {
     "Scorer": "flyball.rerank.scorer",
     "SemanticCheck": "flyball.validate.semantic",
     "SemanticValidator": "flyball.validate.semantic",
+    "Service": "flyball.orchestrate.service",
     "SessionState": "flyball.memory.session",
     "SimilarityVoting": "flyball.orchestrate.patterns.voting",
     "SlidingWindow": "flyball.memory.windows",
@@ -690,6 +692,7 @@ __all__ = [
     "Scorer",
     "SemanticCheck",
     "SemanticValidator",
+    "Service",
     "SessionState",
     "Signal",
     "SignalType",

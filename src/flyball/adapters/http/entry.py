@@ -1,9 +1,10 @@
-"""What whoever runs the process calls: listen, serve, and end when cancelled."""
+"""What whoever runs the process calls: `serve_http` until cancelled, or `serving_http` for a block's time."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -93,3 +94,45 @@ async def serve_http(
             begun=lambda: begun(f"http://{name}:{where[1]}"),
             drain=drain,
         )
+
+
+class _Alone:
+    """A service that is served by itself: there are no tenants."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, tenant: str = "") -> Service:
+        if tenant:
+            raise UserError(f"there is no tenant {tenant!r} here: this server has one journal for all")
+        return self._service
+
+    async def drain(self, seconds: float) -> None:
+        await self._service.drain(seconds)
+
+
+@asynccontextmanager
+async def serving_http(
+    services: Tenanted | Service, *, port: int = 0, log: bool = False, **options: Any
+) -> AsyncGenerator[str]:
+    """The address of a server that runs in this event loop until the block is left. For tests and notebooks.
+
+    Options are those of `serve_http`; the port is any that is free. A single service has no tenants.
+
+    Raises:
+        UserError: it cannot listen there, or anybody could come in.
+    """
+    tenants = _Alone(services) if isinstance(services, Service) else services
+    begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.ensure_future(
+        serve_http(tenants, port=port, log=log, begun=begun.set_result, **options)
+    )
+    try:
+        await asyncio.wait([serving, begun], return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()
+        yield await begun
+    finally:
+        serving.cancel()
+        begun.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
