@@ -109,6 +109,8 @@ class Agent(Generic[DepsT, OutputT]):
         editor: the agent that goes on from an architect's answer, in a loop of its own.
         features: what else has a say in a run: guardrails, interceptors, conditions, middleware and the like.
         asks_again: whether the model is asked again for an answer that breaks its grammar.
+        description: what the agent is for, told to whoever may ask it: other agents, MCP clients. Its own
+            model is not told.
     """
 
     @overload
@@ -135,6 +137,7 @@ class Agent(Generic[DepsT, OutputT]):
         editor: Agent[Any, Any] | None = None,
         features: Iterable[Feature] = (),
         asks_again: bool = True,
+        description: str = "",
     ) -> None: ...
     @overload
     def __init__(
@@ -161,6 +164,7 @@ class Agent(Generic[DepsT, OutputT]):
         editor: Agent[Any, Any] | None = None,
         features: Iterable[Feature] = (),
         asks_again: bool = True,
+        description: str = "",
     ) -> None: ...
     @overload
     def __init__(
@@ -187,6 +191,7 @@ class Agent(Generic[DepsT, OutputT]):
         editor: Agent[Any, Any] | None = None,
         features: Iterable[Feature] = (),
         asks_again: bool = True,
+        description: str = "",
     ) -> None: ...
     def __init__(
         self,
@@ -212,6 +217,7 @@ class Agent(Generic[DepsT, OutputT]):
         editor: Agent[Any, Any] | None = None,
         features: Iterable[Feature] = (),
         asks_again: bool = True,
+        description: str = "",
         **unknown: Any,
     ) -> None:
         self.config = AgentConfig.of(
@@ -235,6 +241,7 @@ class Agent(Generic[DepsT, OutputT]):
             editor=editor,
             features=features,
             asks_again=asks_again,
+            description=description,
             **unknown,
         )
         self._bindings: Bindings | None = None

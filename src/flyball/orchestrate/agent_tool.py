@@ -116,7 +116,7 @@ class AgentTool:
         Args:
             agent: who is asked. Workers that have an agent with this tool have that agent too.
             name: the tool's; by default the agent's.
-            description: what the model is told of it; by default that it asks that agent.
+            description: what the model is told of it; by default the agent's own, or that it asks that agent.
             parameters: the type of the arguments: a pydantic model, a dataclass, a TypedDict; by default they
                 are `{"prompt": "…"}`.
             prompt: makes the prompt of the arguments; it may be async.
@@ -138,7 +138,8 @@ class AgentTool:
         policy = cast("ToolPolicy", {key: value for key, value in options.items() if key != "timeout"})
         self._timeout = _checked_timeout(options.get("timeout"))
         called = check_name(agent.config.name if name is None else name)
-        described = f"Ask the agent {agent.config.name!r}." if description is None else description
+        own = agent.config.description or f"Ask the agent {agent.config.name!r}."
+        described = own if description is None else description
         if prompt is None:
             blueprint = blueprint_of(self._ask, {"name": called, "description": described, **policy})  # pyright: ignore[reportArgumentType] - a policy is part of the options
             run = blueprint.run(self._ask)

@@ -62,6 +62,7 @@ class AgentConfig(Struct, frozen=True):
     editor: Any = None
     features: tuple[Feature, ...] = ()
     asks_again: bool = True
+    description: str = ""
 
     @classmethod
     def of(cls, **given: Any) -> AgentConfig:
@@ -94,6 +95,8 @@ class AgentConfig(Struct, frozen=True):
             raise UserError(f"approval= takes a function, not {config.approval!r}")
         if type(config.role) is not str:
             raise UserError(f"role= takes text, such as 'architect', not {config.role!r}")
+        if type(config.description) is not str:
+            raise UserError(f"description= takes text, not {config.description!r}")
         return config if config.editor is None else _with_editor(config)
 
     def for_run(self, options: Mapping[str, Any]) -> AgentConfig:

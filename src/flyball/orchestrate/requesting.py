@@ -86,7 +86,10 @@ def run_for(request: SystemRequest, loop_id: str, config: AgentConfig, engine: E
         "loop_id": loop_id,
         "messages": talk.history,
         "correlation": Correlation(
-            request_id=request.request_id, session_id=request.session_id, trace_id=request.trace_id
+            request_id=request.request_id,
+            session_id=request.session_id,
+            trace_id=request.trace_id,
+            span_id=request.span_id,
         ),
     }
     if request.metadata is not None:

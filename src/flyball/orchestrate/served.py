@@ -31,7 +31,7 @@ _SERVED = "served"
 
 
 class ServedSystem(System):
-    """A system whose runs go on without those who asked for them. `keep` does what is to be done for a loop."""
+    """A system whose runs go on without those who asked for them; `keep` has done what is done for a loop."""
 
     def __init__(self, agent: Agent[Any, Any], keep: Keep, **options: Any) -> None:
         super().__init__(agent, **options)

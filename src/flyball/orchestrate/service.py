@@ -30,6 +30,7 @@ from flyball.core.events import Ended, Event, Outcome, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
+from flyball.inference.embedder import Embedder
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.accounts import UsageReport, usage_report
 from flyball.orchestrate.agent import Agent
@@ -46,6 +47,7 @@ from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.orchestrate.served import ServedSystem, served_by
 from flyball.orchestrate.serving.trying import Pieces
+from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 
@@ -63,6 +65,7 @@ class AgentCard(Struct, frozen=True):
     tools: tuple[ToolCard, ...] = ()
     output: dict[str, Any] | None = None
     modes: tuple[Mode, ...] = tuple(Mode)
+    description: str = ""
 
 
 class ToolCard(Struct, frozen=True):
@@ -194,6 +197,16 @@ class Service:
             )
         return name
 
+    def embedder(self, name: str) -> Embedder | None:
+        """The engine behind an agent, if it makes vectors; None if it does not, or there is no such agent.
+
+        Raises:
+            ConfigurationFailure: the engine cannot be had.
+        """
+        system = self._systems.get(name)
+        engine: Any = None if system is None else system.engine()
+        return engine if callable(getattr(engine, "embed", None)) else None
+
     async def ready(self) -> None:
         """Look whether the journal answers.
 
@@ -323,7 +336,7 @@ class Service:
         _, state = await self.load(loop_id)
         return await self._of(state, reading=True).replay(loop_id)
 
-    async def signal(self, loop_id: str, signal: Signal) -> Stage:
+    async def signal(self, loop_id: str, signal: Signal | SignalType) -> Stage:
         """Say something to a loop; recorded when this returns, with the stage in which it was taken.
 
         A retry of a loop that nobody drives has it driven on.
@@ -332,6 +345,7 @@ class Service:
             LoopNotFound: there is no such loop.
             SignalRefused: it does not fit where the loop stands; it says which do.
         """
+        signal = as_signal(signal)
         if signal.type is SignalType.RETRY:
             await self.resume(loop_id, retry=signal)
             _, state = await self.load(loop_id)
@@ -455,7 +469,7 @@ def _card(agent: Agent[Any, Any]) -> AgentCard:
         output = agent.spec.output.schema
     except FlyballError:
         output = None  # its model cannot be had now: what it would be asked for is not known
-    return AgentCard(config.name, model, tuple(tools), output)
+    return AgentCard(config.name, model, tuple(tools), output, description=config.description)
 
 
 def _name_of(engine: Any) -> str:

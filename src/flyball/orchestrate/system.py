@@ -142,6 +142,14 @@ class System:
         request = identified(request)
         return None if self._is_flow(request) else self._prepared(request, "")[1].spec
 
+    def engine(self) -> Engine:
+        """The engine of the agent's model, made once.
+
+        Raises:
+            ConfigurationFailure: it cannot be had.
+        """
+        return self._engine_for(self.agent.config.model)
+
     async def aclose(self) -> None:
         """Close the engine that was made here for the agent's model string; one that was given stays open."""
         engine, self._engine = self._engine, None

@@ -37,7 +37,7 @@ tokens = App(
     name="tokens", help="The tokens that open `flyball serve` to others: add, list, revoke.", sort_key=9
 )
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
-mcp = App(name="mcp", help="MCP servers: list what they offer.", sort_key=9)
+mcp = App(name="mcp", help="MCP: serve agents to clients, list what servers offer.", sort_key=9)
 _COMMANDS = {
     "ask": """Ask a model something; the run is recorded.
 
@@ -73,6 +73,14 @@ _TOKENS = {
     "list": "List the tokens, without their secrets.",
     "revoke": "Take a token away.",
 }
+_MCP = {
+    "mcp_serving:serve_mcp": ("serve", "Serve agents to an MCP client over stdin and stdout."),
+    "mcp:list_tools": (
+        "tools",
+        "List the tools that MCP servers offer, under the names that a model would call them by.",
+    ),
+}
+"""The commands about MCP, by where they are."""
 _TOGETHER = {"up": "worker", "signal": "signalling", "trajectory": "follow"}
 """Commands that are not in a module of their own name."""
 # Named, not imported: each command is loaded when it is called.
@@ -84,11 +92,8 @@ app.command(models)
 for name, about in _TOKENS.items():
     tokens.command(f"{_HERE}.tokens:{name}_token{'s' if name == 'list' else ''}", name=name, help=about)
 app.command(tokens)
-mcp.command(
-    f"{_HERE}.mcp:list_tools",
-    name="tools",
-    help="List the tools that MCP servers offer, under the names that a model would call them by.",
-)
+for place, (name, about) in _MCP.items():
+    mcp.command(f"{_HERE}.{place}", name=name, help=about)
 app.command(mcp)
 
 

@@ -17,12 +17,13 @@ from flyball.adapters.cli.places import data_folder
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.screen import err
 from flyball.adapters.cli.shared import SHARED, Shared
-from flyball.core.errors import UserError
+from flyball.core.errors import MissingExtra, UserError
 
 if TYPE_CHECKING:
     from flyball.runtime.services import Tenants
 
 TOKENS = "tokens.json"
+MCP = "/mcp"
 
 
 def serve(
@@ -44,8 +45,9 @@ def serve(
 ) -> int:
     """Serve agents over HTTP, until told to stop: Ctrl-C or SIGTERM.
 
-    The API is at /api, OpenAI's protocol at /v1, its description at /openapi.json. Loops run here and are
-    recorded in this user's journal; with --nats, workers carry them on (see: flyball worker).
+    The API is at /api, OpenAI's protocol at /v1, its description at /openapi.json, and MCP at /mcp where its
+    extra is installed. Loops run here and are recorded in this user's journal; with --nats, workers carry
+    them on (see: flyball worker).
 
     Args:
         agents: The agents: module, or module:name of one or of a list of them. Without it, models alone.
@@ -70,9 +72,7 @@ def serve(
         raise UserError("--grace and --rate are numbers from 0, --max-body and --concurrent from above 0")
     found = agents_of(agents) if agents is not None else []
     named = model or (() if found else (default_model(),))
-    served = [*found, *[_plain(one) for one in named]]
-    if cluster.named and shared.journal is not None:
-        raise UserError("--nats and --journal name two places: give one of them")
+    served = [*found, *[plain_agent(one) for one in named]]
     options: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -81,24 +81,42 @@ def serve(
         "log": not quiet,
         "limits": {"rate": rate, "concurrent": concurrent, "body": int(max_body * 1024 * 1024)},
     }
-    work = _serve(_services(served, deps, cluster, shared), options, adapter("http"))
-    return run(work, _fast_loop(), patience=grace + 10)
+    services = services_of(served, deps, cluster, shared)
+    work = _serve(services, {**options, "mounts": _mounts()}, adapter("http"))
+    return run(work, fast_loop(), patience=grace + 10)
+
+
+def _mounts() -> dict[str, Any]:
+    """What else is served, by path: MCP, where its extra is installed."""
+    try:
+        return {MCP: adapter("mcp-mount")}
+    except (MissingExtra, UserError):
+        return {}
 
 
 def _is_here(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def _plain(model: str) -> Any:
+def plain_agent(model: str) -> Any:
     """A model by itself: an agent with nothing around it."""
     from flyball.orchestrate.agent import Agent
 
     return Agent(model, name=model)
 
 
-def _services(agents: list[Any], deps: str | None, cluster: Cluster, shared: Shared) -> Callable[[], Tenants]:
+def services_of(
+    agents: list[Any], deps: str | None, cluster: Cluster, shared: Shared
+) -> Callable[[], Tenants]:
+    """What opens the services of agents: here, or on the NATS server that is named.
+
+    Raises:
+        UserError: the options do not go together.
+    """
     from flyball.runtime.services import local_services, nats_services
 
+    if cluster.named and shared.journal is not None:
+        raise UserError("--nats and --journal name two places: give one of them")
     if cluster.named:
         if deps is not None:
             raise UserError("--deps is for agents that run here; on NATS the workers have them")
@@ -133,10 +151,11 @@ async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve
 def _say(url: str, names: str, options: dict[str, Any]) -> None:
     who = "whoever has a token" if options["tokens"] is not None else "this machine"
     err().print(f"serving {names} at {url}, for {who}")
-    err().print(f"  try: curl {url}/api/agents · OpenAI clients: base_url={url}/v1", style="dim")
+    more = f" · MCP clients: {url}{MCP}" if options["mounts"] else ""
+    err().print(f"  try: curl {url}/api/agents · OpenAI clients: base_url={url}/v1{more}", style="dim")
 
 
-def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Uvloop's event loop, where it is installed: it is not on every system."""
     try:
         from uvloop import new_event_loop

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout
 from io import TextIOWrapper
 
 
@@ -64,3 +66,25 @@ def stdout_fault() -> OSError | None:
 def give_up_stdout() -> None:
     """Throw away what stdout still holds: it has nowhere to go, and Python must not try again at its end."""
     _take(sys.stdout.fileno(), os.O_WRONLY)
+
+
+@contextmanager
+def wire() -> Generator[tuple[int, int]]:
+    """Have stdin and stdout for a protocol alone: the descriptors to read from, and to write to.
+
+    Within the block whoever reads stdin finds its end, and what anybody prints, children and libraries too,
+    goes to stderr.
+    """
+    sys.stdout.flush()
+    reading, writing = os.dup(0), os.dup(1)
+    try:
+        _take(0, os.O_RDONLY)
+        os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield reading, writing
+    finally:
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()  # what was printed by who had it before goes to stderr, too
+        os.dup2(reading, 0)
+        os.dup2(writing, 1)
+        os.close(writing)  # the other one may have a thread that still reads

@@ -14,6 +14,7 @@ from flyball.adapters.http.metrics import Metrics
 from flyball.adapters.http.openapi import openapi_operation
 from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.routes.loops import loop_operations
+from flyball.adapters.http.routes.openai import openai_operations
 from flyball.adapters.http.routes.requests import request_operations
 from flyball.adapters.http.routes.server import server_operations, version
 from flyball.adapters.http.routes.views import view_operations
@@ -64,6 +65,7 @@ def build_api(
         *request_operations(metrics),
         *view_operations(),
         *loop_operations(hubs),
+        *openai_operations(),
         *more,
     ]
     operations.append(openapi_operation(operations, version(), tokens=tokens is not None))

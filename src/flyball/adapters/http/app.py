@@ -14,6 +14,7 @@ from flyball.adapters.http.gate import PASSED, App, Gate, Receive, Scope, Send, 
 from flyball.adapters.http.limits import Limits, Rates
 from flyball.adapters.http.logs import Log
 from flyball.adapters.http.metrics import Metrics
+from flyball.adapters.http.mounts import Mounts
 from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.problems import MethodNotAllowed, NotFound
 from flyball.adapters.http.serving import Services, Serving
@@ -79,23 +80,25 @@ def create_app(
         exception_handlers={NotFoundException: _not_found, MethodNotAllowedException: _not_allowed},
     )
     app: Any = litestar
+    mounted = Mounts(app, mounts or {}, limits)
     gate = Gate(
-        app if not mounts else _Mounts(app, mounts),
+        mounted if mounts else app,
         tokens=tokens,
         rates=Rates(limits.rate),
         metrics=metrics,
         log=log,
     )
-    return Api(gate, serving, limits)
+    return Api(gate, serving, limits, mounted)
 
 
 class Api:
     """The whole application, as ASGI; `end` is the beginning of its end."""
 
-    def __init__(self, gate: Gate, serving: Serving, limits: Limits) -> None:
+    def __init__(self, gate: Gate, serving: Serving, limits: Limits, mounts: Mounts) -> None:
         self.limits = limits
         self._gate = gate
         self._serving = serving
+        self._mounts = mounts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -103,24 +106,8 @@ class Api:
 
     async def end(self) -> None:
         """Begin nothing new, and close the streams."""
+        self._mounts.ending = True
         await self._serving.end()
-
-
-class _Mounts:
-    """Other applications behind the same gate."""
-
-    def __init__(self, app: App, mounts: dict[str, App]) -> None:
-        self._app = app
-        self._mounts = mounts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        for prefix, app in self._mounts.items():
-            if path == prefix or path.startswith(f"{prefix}/"):
-                scope[PASSED].operation = prefix.strip("/")
-                await app(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
 
 
 def _route(operation: Operation, serving: Serving) -> HTTPRouteHandler:

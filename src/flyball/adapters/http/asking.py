@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -10,8 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from flyball.adapters.http.bodies import Body
 from flyball.adapters.http.limits import Limits
-from flyball.adapters.http.problems import Forbidden, Malformed, TooLarge, TooSlow, WrongMedia, unwritten
+from flyball.adapters.http.problems import Forbidden, Malformed, WrongMedia, unwritten
 from flyball.adapters.http.tokens import Principal, Scope
 from flyball.core.correlation import Correlation
 from flyball.core.errors import InvalidRequest
@@ -98,35 +98,16 @@ class Asking:
         given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if given != "application/json" and not given.endswith("+json"):
             raise WrongMedia(f"send JSON, with Content-Type: application/json, not {given[:100]!r}")
-        said = self.headers.get("content-length", "")
-        if said.isdecimal() and len(said) < 20 and int(said) > self.limits.body:
-            raise self._too_large()
         parts: list[bytes] = []
-        size = 0
-        try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                while True:
-                    message = await self._receive()
-                    if message["type"] == "http.disconnect":
-                        raise Malformed("the body broke off")
-                    part: bytes = message.get("body", b"")
-                    size += len(part)
-                    if size > self.limits.body:
-                        raise self._too_large()
-                    if part:
-                        parts.append(part)
-                    if not message.get("more_body", False):
-                        return parts[0] if len(parts) == 1 else b"".join(parts)
-        except TimeoutError:
-            seconds = self.limits.body_seconds
-            raise TooSlow(f"the body did not come within {seconds:g} s", {"Connection": "close"}) from None
-
-    def _too_large(self) -> TooLarge:
-        return TooLarge(
-            f"the body is larger than the {self.limits.body} bytes that are taken here",
-            {"Connection": "close"},
-            limit=self.limits.body,
-        )
+        body = Body(self._receive, self.headers, self.limits)
+        while True:
+            message = await body.receive()
+            if message["type"] == "http.disconnect":
+                raise Malformed("the body broke off")
+            if part := message.get("body", b""):
+                parts.append(part)
+            if not message.get("more_body", False):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def json(self) -> Any:
         """Its body, read as JSON.

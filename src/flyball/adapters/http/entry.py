@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
 from flyball.adapters.http.api import build_api
-from flyball.adapters.http.gate import App
 from flyball.adapters.http.limits import Limits
 from flyball.adapters.http.logs import Log
+from flyball.adapters.http.mounts import Callers, Mount
 from flyball.adapters.http.server import is_loopback, listening, serve
 from flyball.adapters.http.tokens import Tokens
 from flyball.core.errors import UserError
@@ -37,7 +38,7 @@ async def serve_http(
     limits: Mapping[str, Any] | None = None,
     grace: float = 10.0,
     log: bool = True,
-    mounts: Mapping[str, App] | None = None,
+    mounts: Mapping[str, Mount] | None = None,
     begun: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve the API until cancelled.
@@ -50,7 +51,7 @@ async def serve_http(
         limits: how much is taken; see `Limits`.
         grace: seconds that what runs has at the end.
         log: whether a line is written for each request.
-        mounts: other applications behind the same gate.
+        mounts: what makes other applications behind the same gate, by the beginning of their paths.
         begun: called with the address when requests are taken.
 
     Raises:
@@ -69,16 +70,26 @@ async def serve_http(
     opened = listening(host, port)
     where = opened.getsockname()
     name = f"[{where[0]}]" if ":" in where[0] else where[0]
-    api = build_api(
-        services,
-        tokens=known,
-        limits=Limits(**limits) if limits else None,
-        log=Log() if log else None,
-        mounts=mounts,
-    )
-    await serve(
-        api,
-        opened,
-        begun=lambda: begun(f"http://{name}:{where[1]}"),
-        drain=lambda: services.drain(grace),
-    )
+    async with AsyncExitStack() as mounted:
+        callers = Callers(services)
+        apps = {
+            path: await mounted.enter_async_context(mount(callers)) for path, mount in (mounts or {}).items()
+        }
+        api = build_api(
+            services,
+            tokens=known,
+            limits=Limits(**limits) if limits else None,
+            log=Log() if log else None,
+            mounts=apps,
+        )
+
+        async def drain() -> None:
+            await services.drain(grace)
+            await mounted.aclose()  # who waits there has been answered by now
+
+        await serve(
+            api,
+            opened,
+            begun=lambda: begun(f"http://{name}:{where[1]}"),
+            drain=drain,
+        )

@@ -17,6 +17,7 @@ import msgspec
 from flyball.adapters.http.limits import Rates
 from flyball.adapters.http.logs import Log
 from flyball.adapters.http.metrics import Metrics
+from flyball.adapters.http.passed import Passed
 from flyball.adapters.http.problems import MEDIA_TYPE, Forbidden, Refused, problem_of, unexpected
 from flyball.adapters.http.tokens import NOBODY_IN_PARTICULAR, Principal, Tokens
 from flyball.core.correlation import Correlation
@@ -32,32 +33,6 @@ PASSED = "flyball"
 OPEN = frozenset(("/health", "/ready"))
 """Paths that need no token: those who look after processes have none."""
 _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
-
-
-class Passed:
-    """A request that has come in: who asks, with which ids; and, for the log, what came of it."""
-
-    __slots__ = (
-        "correlation",
-        "failure",
-        "headers",
-        "loop_id",
-        "operation",
-        "principal",
-        "status",
-        "streamed",
-    )
-
-    def __init__(self, principal: Principal, correlation: Correlation, headers: dict[str, str]) -> None:
-        self.principal = principal
-        self.correlation = correlation
-        self.headers = headers
-        self.failure: Exception | None = None
-        """What went wrong that nobody foresaw."""
-        self.operation = ""
-        self.loop_id = ""
-        self.status = 0
-        self.streamed = False
 
 
 class Gate:
@@ -91,6 +66,7 @@ class Gate:
         began = time.perf_counter()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         passed = scope[PASSED] = Passed(NOBODY_IN_PARTICULAR, _correlation(headers), headers)
+        passed.openai = scope["path"].startswith("/v1/")
         more = [*_ALWAYS, (b"x-request-id", passed.correlation.request_id.encode("latin-1"))]
         if trace := passed.correlation.traceparent:
             more.append((b"traceparent", trace.encode()))
@@ -185,17 +161,21 @@ def _method(scope: Scope) -> str:
 
 
 async def refuse(error: Exception, passed: Passed, send: Send) -> None:
-    """Answer with a problem."""
+    """Answer with a problem; to OpenAI's clients, in their words."""
     failure = unexpected(error)
     problem = problem_of(failure.record(), passed.correlation.request_id)
-    body = msgspec.json.encode(problem)
+    body, media_type = msgspec.json.encode(problem), MEDIA_TYPE
+    if passed.openai:
+        kind = "server_error" if problem.status >= 500 else "invalid_request_error"
+        told = {"message": problem.detail, "type": kind, "param": None, "code": problem.code}
+        body, media_type = msgspec.json.encode({"error": told}), "application/json"
     headers = getattr(failure, "headers", {})
     await send(
         {
             "type": "http.response.start",
             "status": problem.status,
             "headers": [
-                (b"content-type", MEDIA_TYPE.encode()),
+                (b"content-type", media_type.encode()),
                 (b"content-length", str(len(body)).encode()),
                 *[(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()],
             ],

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import msgspec
 
-if TYPE_CHECKING:
-    from flyball.adapters.http.gate import Passed
+from flyball.adapters.http.passed import Passed
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 

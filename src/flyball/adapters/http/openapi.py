@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -24,10 +24,10 @@ _ALL = (400, 422, 429, 500, 503)
 """The problems that any operation may have, besides those of tokens."""
 _WITH_BODY = (408, 413, 415)
 _EVENT = {
-    "description": "Each event of the stream: what it is called, and a document as JSON in one line",
+    "description": "Each event of the stream: its data is a document, as JSON in one line",
     "type": "object",
     "properties": {"event": {"type": "string"}, "data": {"type": "string"}, "id": {"type": "string"}},
-    "required": ["event", "data"],
+    "required": ["data"],
 }
 _TAGS = {
     "requests": "Requests to agents: at once, in pieces, or in their own time",
@@ -98,11 +98,17 @@ def _types(operations: Sequence[Operation]) -> list[Any]:
     """All types that have a schema, each once."""
     found: dict[str, Any] = {_key(Problem): Problem}
     for operation in operations:
-        given = [kind for kind in operation.gives.values() if kind not in (None, Stream)]
-        for kind in [operation.body, *given]:
+        given = [kind for kinds in operation.gives.values() for kind in _each(kinds)]
+        for kind in [operation.body, operation.fault, *given]:
             if kind is not None:
                 found[_key(kind)] = kind
     return list(found.values())
+
+
+def _each(kinds: Any) -> list[Any]:
+    """The types of a document among what an answer may be."""
+    some = cast("tuple[Any, ...]", kinds) if isinstance(kinds, tuple) else (kinds,)
+    return [kind for kind in some if kind not in (None, Stream)]
 
 
 def _key(kind: Any) -> str:
@@ -161,20 +167,24 @@ def _responses(operation: Operation, schemas: dict[str, Any], *, tokens: bool) -
         problems |= {401, 403}
     else:
         problems.add(403)
+    media_type, fault = MEDIA_TYPE, Problem
+    if operation.fault is not None:
+        media_type, fault = operation.media_type, operation.fault
     for status in sorted(problems - set(operation.gives)):
         found[str(status)] = {
             "description": "A problem",
-            "content": {MEDIA_TYPE: {"schema": schemas[_key(Problem)]}},
+            "content": {media_type: {"schema": schemas[_key(fault)]}},
         }
     return found
 
 
 def _content(operation: Operation, kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    if kind is None:
-        return {}
-    if kind is Stream:
-        return {"content": {frames.MEDIA_TYPE: {"schema": _EVENT}}}
-    return {"content": {operation.media_type: {"schema": schemas[_key(kind)]}}}
+    content: dict[str, Any] = {}
+    for one in _each(kind):
+        content[operation.media_type] = {"schema": schemas[_key(one)]}
+    if kind is Stream or (isinstance(kind, tuple) and Stream in kind):
+        content[frames.MEDIA_TYPE] = {"schema": _EVENT}
+    return {"content": content} if content else {}
 
 
 def openapi_operation(operations: Sequence[Operation], version: str, *, tokens: bool) -> Operation:

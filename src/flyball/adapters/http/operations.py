@@ -35,6 +35,8 @@ class Operation(Struct, frozen=True):
     long: bool = False
     """Whether it may stay open for long, and counts as a stream."""
     media_type: str = "application/json"
+    fault: Any = None
+    """The type of what is told of a failure, where that is no problem but JSON of another form."""
 
     @property
     def name(self) -> str:

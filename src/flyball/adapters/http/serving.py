@@ -12,10 +12,11 @@ import msgspec
 
 from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.frames import MEDIA_TYPE
-from flyball.adapters.http.gate import PASSED, Passed, Receive, Scope, Send, refuse
+from flyball.adapters.http.gate import PASSED, Receive, Scope, Send, refuse
 from flyball.adapters.http.limits import Limits, Places
 from flyball.adapters.http.metrics import Metrics
 from flyball.adapters.http.operations import Operation
+from flyball.adapters.http.passed import Passed
 from flyball.adapters.http.problems import Malformed, ShuttingDown
 from flyball.core.errors import FlyballError
 from flyball.orchestrate.service import Service

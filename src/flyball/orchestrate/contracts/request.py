@@ -178,6 +178,7 @@ _OUTPUT = frozenset(OutputContract.__struct_fields__) - {"extra"}
 class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A request to the system. Ids that are empty are filled in at the boundary; others go on as they are.
 
+    `trace_id` and `span_id` are the caller's, by W3C's rules: what is done stands under that span.
     `session_id` names the conversation that the request belongs to, if it belongs to one. `tools` are the
     names of the tools that it may use; none means all. `caller_tools` are tools besides these that whoever
     asks runs: a response that has calls of them in `calls_wanted` is gone on with by `System.answer`.
@@ -188,6 +189,7 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     request_id: str = ""
     session_id: str = ""
     trace_id: str = ""
+    span_id: str = ""
     messages: tuple[Message, ...]
     mode: Mode = Mode.CHAT
     hints: ExecutionHints = ExecutionHints()
@@ -246,6 +248,7 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
         }
         output = None if self.output is None else self.output.to_json()
         known |= filled(
+            span_id=self.span_id,
             hints=self.hints.to_json(),
             output=output,
             tools=list(self.tools),
@@ -270,6 +273,7 @@ class SystemRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 request_id=fields.text("request_id"),
                 session_id=fields.text("session_id"),
                 trace_id=fields.text("trace_id"),
+                span_id=fields.text("span_id"),
                 messages=read_conversation(fields.any("messages"), fields.place("messages")),
                 mode=one_of(fields, "mode", Mode, Mode, Mode.CHAT),
                 hints=inner(fields, "hints", ExecutionHints.read) or ExecutionHints(),

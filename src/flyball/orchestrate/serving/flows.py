@@ -260,7 +260,7 @@ def _about(kind: str, handler: Any) -> str:
 
 def _written(request: SystemRequest) -> Any:
     """A request as the input of its flow. Its ids are those of the flow, and recorded there."""
-    ids = ("request_id", "session_id", "trace_id")
+    ids = ("request_id", "session_id", "trace_id", "span_id")
     return to_json({name: value for name, value in request.to_json().items() if name not in ids})
 
 
@@ -284,4 +284,5 @@ def recorded_request(state: FlowState) -> SystemRequest:
         request_id=ids.request_id,
         session_id=ids.session_id,
         trace_id=ids.trace_id,
+        span_id=ids.span_id,
     )

@@ -13,7 +13,9 @@ import uvicorn
 
 from flyball.adapters.http.openai import routes
 from flyball.adapters.http.openai.errors import Refused, unauthorized
+from flyball.core.signals import SignalType
 from flyball.inference.embedder import Embedder
+from flyball.orchestrate.recorded import send_signal
 from flyball.orchestrate.system import System
 
 KEY = "sk-test"
@@ -31,6 +33,11 @@ class Here:
 
     def system(self, name: str) -> System | None:
         return self.systems.get(name)
+
+    async def cancel(self, loop_id: str) -> None:
+        for system in self.systems.values():
+            if system.journal is not None and loop_id in await system.journal.loops():
+                await send_signal(system.journal, loop_id, SignalType.CANCEL)
 
     def embedder(self, name: str) -> Embedder | None:
         return self._embedder if name == "vectors" else None

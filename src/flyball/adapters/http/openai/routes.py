@@ -44,12 +44,10 @@ from flyball.adapters.http.openai.serving import Serving, system_named
 from flyball.adapters.http.openai.telling import How, Telling
 from flyball.core.clock import Clock
 from flyball.core.errors import FlyballError
-from flyball.core.signals import SignalType
 from flyball.inference.embedder import embedded
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.contracts import SystemResponse
-from flyball.orchestrate.recorded import send_signal
 
 Document: TypeAlias = dict[str, Any]
 Frames: TypeAlias = AsyncGenerator[bytes]
@@ -174,10 +172,8 @@ async def cancel_response(serving: Serving, response_id: str) -> Document:
         Refused: there is none of that id, or it is over.
     """
     frame, _ = await found_response(serving, response_id)
-    system = system_named(serving, frame.model)
-    assert system.journal is not None, "it was found there"
     try:
-        await send_signal(system.journal, frame.loop_id, SignalType.CANCEL)
+        await serving.cancel(frame.loop_id)
     except FlyballError as error:
         raise Refused(error.message, param="response_id", code="response_not_cancellable") from error
     return frame.document("cancelled", [])

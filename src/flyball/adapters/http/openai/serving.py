@@ -21,6 +21,14 @@ class Serving(Protocol):
         """The system that serves under a name; None where there is none."""
         ...
 
+    async def cancel(self, loop_id: str) -> None:
+        """Cancel a loop.
+
+        Raises:
+            FlyballError: it is over, or not there.
+        """
+        ...
+
     def embedder(self, name: str) -> Embedder | None:
         """What makes vectors under a name; None where nothing does."""
         ...

@@ -135,11 +135,10 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
             field="messages",
         )
     ids = asking.correlation
-    request = replace(
-        request,
-        request_id=request.request_id or ids.request_id,
-        trace_id=request.trace_id or ids.trace_id,
-    )
+    if not request.trace_id:
+        request = replace(request, trace_id=ids.trace_id, span_id=ids.span_id)
+    if not request.request_id:
+        request = replace(request, request_id=ids.request_id)
     return asking.values["agent"], request, query
 
 
@@ -161,7 +160,7 @@ def cancelling(asking: Asking, loop_id: str) -> Callable[[], Awaitable[None]]:
     async def gone() -> None:
         by = asking.principal.name or "the caller"
         try:
-            await asking.service.signal(loop_id, Signal(SignalType.CANCEL, "its caller went away", by=by))
+            await asking.service.signal(loop_id, Signal(SignalType.CANCEL, by=by, text="its caller went away"))
         except SignalRefused:
             return  # it is over already
 
