@@ -160,7 +160,9 @@ def cancelling(asking: Asking, loop_id: str) -> Callable[[], Awaitable[None]]:
     async def gone() -> None:
         by = asking.principal.name or "the caller"
         try:
-            await asking.service.signal(loop_id, Signal(SignalType.CANCEL, by=by, text="its caller went away"))
+            await asking.service.signal(
+                loop_id, Signal(SignalType.CANCEL, by=by, text="its caller went away")
+            )
         except SignalRefused:
             return  # it is over already
 
