@@ -24,7 +24,11 @@ class Reply(Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """The code of a problem; the form of it is checked."""
+        """The code of a problem, whose form is checked; where OpenAI's clients are told, or its type."""
+        if self.headers["content-type"] == "application/json":
+            fault = json.loads(self.body)["error"]
+            assert fault["message"]
+            return fault["code"] or fault["type"]
         assert self.headers["content-type"] == "application/problem+json", self
         document = json.loads(self.body)
         assert document["status"] == self.status

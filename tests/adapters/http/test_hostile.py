@@ -224,6 +224,47 @@ async def test_what_is_no_request_is_told_what_is_wrong_with_it(path: str) -> No
         await serves(client)
 
 
+CHAT: dict[str, Any] = {"model": "echo", "messages": [{"role": "user", "content": "x"}]}
+NO_MESSAGES: list[Any] = [None, {}, [], [1], [{}], [{"role": "nobody"}]]
+NO_CONTENTS: list[Any] = [1, {}, [1], [{"type": "x"}]]
+BAD_FOR_OPENAI: dict[str, list[Any]] = {
+    "chat/completions": [
+        *[None, True, 1, "x", [], {}, {"model": "echo"}, {"model": 1, "messages": []}],
+        *[{**CHAT, "model": name} for name in ("", "nothing", None, ["echo"], "' OR 1=1 --")],
+        *[{**CHAT, "messages": wrong} for wrong in NO_MESSAGES],
+        *[{**CHAT, "messages": [{"role": "user", "content": wrong}]} for wrong in NO_CONTENTS],
+{**CHAT, "stream": "yes"},
+            {**CHAT, "temperature": "hot"},
+            {**CHAT, "tools": [1]},
+            {**CHAT, "n": 9**99},
+        ],
+        {**CHAT, "messages": [{"role": "tool", "tool_call_id": "x", "content": "x"}]},
+        {**CHAT, "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},
+        {**CHAT, "metadata": {"deep": nested(900)}},
+    ],
+    "responses": [
+        *[None, 1, [], {}, {"model": "echo", "input": 1}, {"model": "echo", "input": [1]}],
+        {"model": "echo", "input": [{"type": "nothing"}]},
+        {"model": "echo", "input": "x", "previous_response_id": "' OR 1=1 --"},
+        {"model": "echo", "input": "x", "previous_response_id": 1},
+        {"model": "echo", "input": "x", "tools": {}},
+    ],
+    "embeddings": [None, 1, [], {}, {"model": "echo"}, {"model": "echo", "input": {}}, {"input": [[]]}],
+}
+
+
+@pytest.mark.parametrize("path", BAD_FOR_OPENAI)
+async def test_what_is_no_request_of_openais_is_told_so(path: str) -> None:
+    async with here() as (client, _):
+        for body in BAD_JSON:
+            assert (await asked(client, post(f"/v1/{path}", body))).status == 400, body[:80]
+        for document in BAD_FOR_OPENAI[path]:
+            reply = await asked(client, post(f"/v1/{path}", json.dumps(document).encode()))
+            assert reply.status in (400, 404, 422), (document, reply)
+            assert reply.code
+        await serves(client)
+
+
 GIVEN = {"tool_name": "pay", "tool_call_id": "c", "content": "x"}
 WRITES: dict[str, list[Any]] = {
     "signals": [
@@ -446,7 +487,7 @@ async def test_a_name_is_only_a_name(name: str) -> None:
                 where = path.partition("{")[0] + written + path.rpartition("}")[2]
                 for data in (head(f"GET {where}"), post(where, b'{"type":"cancel","turn":0,"messages":[]}')):
                     reply = await asked(client, data)
-                    assert reply.status in (404, 405, 422), (where, reply)
+                    assert reply.status in (400, 404, 405, 422), (where, reply)
                     assert reply.code
                     assert b"evil" not in reply.raw.lower()
         await serves(client)
@@ -529,7 +570,8 @@ async def test_every_path_says_how_it_is_asked() -> None:
                 assert answer.status_code == 405, (method, path)
                 assert answer.headers["allow"] == ", ".join(sorted(known))
                 if method != "HEAD":
-                    assert problem(answer) == (405, "API_METHOD_NOT_ALLOWED")
+                    told = answer.json()
+                    assert told.get("error", told)["code"] == "API_METHOD_NOT_ALLOWED"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from httpx import AsyncClient
+from httpx import AsyncClient, Response
 
 from flyball import Agent
 from flyball.adapters.http.tokens import Scope, Tokens
@@ -27,7 +27,7 @@ from tests.adapters.http.running import ASK, here, on_disk, problem
 from tests.patience import PATIENCE
 
 SECRET = "the launch code is 0000"
-PLACES = {"agent": "echo", "loop_id": "it", "number": "1", "model": "echo"}
+PLACES = {"agent": "echo", "loop_id": "it", "number": "1", "model": "echo", "response_id": "resp_it"}
 BODIES: dict[str, Any] = {
     "send_signal": {"type": "cancel"},
     "give_results": {"results": [{"tool_name": "x", "tool_call_id": "x", "content": SECRET[:3]}]},
@@ -56,14 +56,22 @@ class Asked(NamedTuple):
             return answer
 
 
-async def operations(client: AsyncClient, token: str) -> list[Asked]:
+def refused(answer: Response) -> tuple[int, str]:
+    """How somebody was refused, also where OpenAI's clients are told."""
+    if answer.headers["content-type"] != "application/json":
+        return problem(answer)
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+async def operations(client: AsyncClient, token: str, **places: str) -> list[Asked]:
     """All operations that there are."""
+    known = {**PLACES, **places}
     document = (await client.get("/openapi.json", headers={"Authorization": f"Bearer {token}"})).json()
     return [
         Asked(
             operation["operationId"],
             method.upper(),
-            re.sub(r"\{(\w+)\}", lambda place: PLACES[place[1]], path),
+            re.sub(r"\{(\w+)\}", lambda place: known[place[1]], path),
             operation.get("x-scope", ""),
             frozenset(re.findall(r"\{(\w+)\}", path)),
         )
@@ -86,9 +94,9 @@ async def test_every_operation_asks_for_its_scope(tmp_path: Path) -> None:
                 assert (await one.by(client, None)).status_code == 200
                 continue
             scope = Scope(one.scope)
-            assert problem(await one.by(client, None)) == (401, "API_UNAUTHENTICATED"), one
+            assert refused(await one.by(client, None)) == (401, "API_UNAUTHENTICATED"), one
             for token in (others[scope], nothing):
-                assert problem(await one.by(client, token)) == (403, "API_FORBIDDEN"), one
+                assert refused(await one.by(client, token)) == (403, "API_FORBIDDEN"), one
             assert (await one.by(client, only[scope])).status_code not in (401, 403), one
 
 
@@ -103,15 +111,24 @@ async def test_no_operation_tells_anything_of_another_tenant(tmp_path: Path) -> 
             headers={"Authorization": f"Bearer {ann}"},
         )
         assert begun.status_code == 202
+        said = await client.post(
+            "/v1/responses",
+            json={"model": "echo", "input": SECRET},
+            headers={"Authorization": f"Bearer {ann}"},
+        )
+        response_id = said.json()["id"]
+        assert SECRET in said.text
         journal = (await tenants("ann")).journal
         await journal.wait("it", 1)
         before = await journal.read("it")
-        known = await operations(client, ann)
+        known = await operations(client, ann, response_id=response_id)
         assert len([one for one in known if "loop_id" in one.places]) >= 10
         for one in known:
             answer = await one.by(client, bob)
             if "loop_id" in one.places:
                 assert problem(answer) == (404, "ORCHESTRATION_LOOP_NOT_FOUND"), one
+            if "response_id" in one.places:
+                assert answer.status_code == 404, one
             if answer.is_closed and answer.headers.get("content-type") != "text/event-stream":
                 assert SECRET not in answer.text
                 assert one.method != "GET" or '"it"' not in answer.text or answer.status_code == 404

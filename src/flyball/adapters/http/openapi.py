@@ -24,10 +24,10 @@ _ALL = (400, 422, 429, 500, 503)
 """The problems that any operation may have, besides those of tokens."""
 _WITH_BODY = (408, 413, 415)
 _EVENT = {
-    "description": "Each event of the stream: what it is called, and a document as JSON in one line",
+    "description": "Each event of the stream: its data is a document, as JSON in one line",
     "type": "object",
     "properties": {"event": {"type": "string"}, "data": {"type": "string"}, "id": {"type": "string"}},
-    "required": ["event", "data"],
+    "required": ["data"],
 }
 _TAGS = {
     "requests": "Requests to agents: at once, in pieces, or in their own time",
