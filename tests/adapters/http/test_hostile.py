@@ -233,7 +233,8 @@ BAD_FOR_OPENAI: dict[str, list[Any]] = {
         *[{**CHAT, "model": name} for name in ("", "nothing", None, ["echo"], "' OR 1=1 --")],
         *[{**CHAT, "messages": wrong} for wrong in NO_MESSAGES],
         *[{**CHAT, "messages": [{"role": "user", "content": wrong}]} for wrong in NO_CONTENTS],
-{**CHAT, "stream": "yes"},
+        *[
+            {**CHAT, "stream": "yes"},
             {**CHAT, "temperature": "hot"},
             {**CHAT, "tools": [1]},
             {**CHAT, "n": 9**99},

@@ -51,7 +51,7 @@ from flyball.inference.stream import Finish, StreamEvent, TextDelta
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import MemoryJournal
-from flyball.orchestrate.recorded import load, pending_approvals
+from flyball.orchestrate.recorded import fork, load, pending_approvals
 from flyball.orchestrate.runtime import Runtime
 from flyball.tool.decorator import tool
 from flyball.tool.errors import CallDeferred
@@ -404,6 +404,24 @@ class RuntimeConformance:
             await self.failing(SignalRefused, runtime.signal("one", "retry"))
 
     # Results from outside, and detach
+
+    async def test_a_fork_is_carried_on(self) -> None:
+        agent = Agent(FunctionEngine(_counting), name="counting", tools=[add])
+        async with self.serving(agent) as runtime:
+            loop_id = await self.soon(runtime.submit(agent, "one and two"))
+            await self.soon(runtime.result(agent, loop_id))
+            events, state = await load(runtime.journal, loop_id)
+            forked = await fork(runtime.journal, loop_id, 1, state.spec)
+            await self.soon(runtime.carry_on(agent.bindings(), forked))
+            result = await self.soon(runtime.result(agent, forked))
+            assert result.output == "It is 3."
+            await self.soon(runtime.carry_on(agent.bindings(), loop_id))  # one that is over stays as it is
+            assert await runtime.journal.read(loop_id) == events
+            try:
+                await runtime.carry_on(agent.bindings(), "nowhere")
+            except LoopNotFound:
+                return
+            raise AssertionError("a loop that is not there was carried on")
 
     async def test_who_waits_is_told_what_is_deferred_and_the_loop_goes_on_by_its_results(self) -> None:
         """One result may come before the other; a result that is given twice is taken once."""
