@@ -403,10 +403,9 @@ class RuntimeConformance:
             assert [event.id for event in events if isinstance(event, Reopened)] == ["click"]
             await self.failing(SignalRefused, runtime.signal("one", "retry"))
 
-    # Results from outside, and detach
-
     async def test_a_fork_is_carried_on(self) -> None:
-        agent = Agent(FunctionEngine(_counting), name="counting", tools=[add])
+        """`carry_on` has a recorded loop driven that nobody drives; one that is over stays as it is."""
+        agent = self.counter()
         async with self.serving(agent) as runtime:
             loop_id = await self.soon(runtime.submit(agent, "one and two"))
             await self.soon(runtime.result(agent, loop_id))
@@ -422,6 +421,8 @@ class RuntimeConformance:
             except LoopNotFound:
                 return
             raise AssertionError("a loop that is not there was carried on")
+
+    # Results from outside, and detach
 
     async def test_who_waits_is_told_what_is_deferred_and_the_loop_goes_on_by_its_results(self) -> None:
         """One result may come before the other; a result that is given twice is taken once."""
