@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from flyball.adapters.http.frames import HEARTBEAT, Over, failed, frame, told
 from flyball.adapters.http.position import Position, Return, Tally, ends_answer
 from flyball.adapters.http.problems import unexpected
@@ -51,6 +53,10 @@ class Course:
         self._last = Node(None, Position(base), b"")
         self._events = {base: self._last}
         """The frame of each event, by its number."""
+        self._answer = self._last
+        """The frame after which the answer under way begins, or the next one will."""
+        self._begun = {base: self._last}
+        """The same, as it was with each event: somebody may speak in the middle of an answer."""
         self._whole, self._pieces = self._last, 0
         """The frame up to which pieces were put together, and how many came since."""
         self._tally = Tally(base)
@@ -72,6 +78,9 @@ class Course:
         if isinstance(item.event, ModelAnswered) and ends_answer(item.event):
             self._shorten(before.number, item.event, node)
         self._events[item.number] = node
+        if not (position.characters or position.closed):
+            self._answer = node
+        self._begun[item.number] = self._answer
         self._append(node)
         self._whole, self._pieces = node, 0
 
@@ -112,7 +121,7 @@ class Course:
     def _shorten(self, number: int, event: ModelAnswered, then: Node) -> None:
         """Put a few pieces in the place of those of an answer that is recorded; who is among them goes on."""
         at = self._events[number]
-        if at is self._last or at.position.characters:
+        if at is self._last or at is not self._answer:
             return  # there are none, or the answer had begun before that event
         tally = Tally(number)
         for piece in events_of(event.message):
@@ -122,18 +131,16 @@ class Course:
 
     async def follow(self, start: Position) -> AsyncGenerator[bytes]:
         """What is told after a position, in batches; a heartbeat where nothing is for long."""
-        at = self._events.get(start.number)
+        at = self._begun.get(start.number)
         if at is None:  # it knows of an event that was not told here yet
-            at = self._events[self.base]
-        back, ticks = Return(start), self._ticks
+            at = self._answer if start.number > self.base else self._events[self.base]
+        follower, ticks = _Follower(start, at.position.number), self._ticks
         while True:
             batch: list[bytes] = []
             size = 0
             while at.next is not None and size < _BATCH:
                 at = at.next
-                if _is_before(at, start):
-                    continue
-                for data in _given(back, at) if back.waits else (at.data,):
+                for data in follower.take(at):
                     batch.append(data)
                     size += len(data)
             if batch:
@@ -150,6 +157,43 @@ class Course:
                 await self._bell.wait()
 
 
+class _Follower:
+    """What somebody who comes at a position is told, of the frames from the beginning of an answer on."""
+
+    __slots__ = ("_back", "_held", "_number", "_reached")
+
+    def __init__(self, start: Position, number: int) -> None:
+        self._number = start.number
+        self._reached = number >= start.number
+        self._back = Return(start)
+        self._held: list[Node] = []
+        """Pieces of an answer, before it is known whether it was under way at that position."""
+
+    def take(self, node: Node) -> Iterable[bytes]:
+        """What of a frame is told."""
+        if not self._reached:
+            return self._catch_up(node)
+        return _given(self._back, node) if self._back.waits else (node.data,)
+
+    def _catch_up(self, node: Node) -> Iterator[bytes]:
+        item = node.item
+        if item is not None and not isinstance(item, Recorded):
+            self._held.append(node)
+            return
+        if isinstance(item, Recorded):
+            if ends_answer(item.event):
+                self._held.clear()  # it was told, with that event
+            if item.number < self._number:
+                return
+        self._reached = True
+        for one in self._held:
+            assert one.item is not None, "it is a piece"
+            position = replace(one.position, number=self._number)
+            yield from self.take(Node(one.item, position, told(one.item, str(position))))
+        if item is None:
+            yield node.data
+
+
 def _text_after(node: Node, texts: list[str], last: Node) -> Node | None:
     """The frame after one, if it has more of the same text and is not the last; then the text is taken."""
     piece, after = node.item, node.next
@@ -159,13 +203,6 @@ def _text_after(node: Node, texts: list[str], last: Node) -> Node | None:
         return None
     texts.append(piece.text)
     return after
-
-
-def _is_before(node: Node, start: Position) -> bool:
-    """Whether a frame was given already to somebody who comes back at a position."""
-    if isinstance(node.item, Recorded):
-        return node.item.number <= start.number
-    return node.position.number < start.number and node.item is not None
 
 
 def _given(back: Return, node: Node) -> Iterator[bytes]:
