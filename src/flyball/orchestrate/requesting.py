@@ -203,7 +203,7 @@ def recorded_output(spec: OutputSpec, given: Any = str) -> Any:
 
 
 def _schema_of(schema: dict[str, Any], outer_key: str | None, spec: OutputSpec) -> SchemaOutput:
-    schema = schema if outer_key is None else _unwrapped(schema, outer_key)
+    schema = schema if outer_key is None else unwrapped(schema, outer_key)
     return SchemaOutput(schema, spec.repair, spec.retry)
 
 
@@ -232,7 +232,7 @@ def recorded_policy(spec: LoopSpec, config: AgentConfig) -> dict[str, Any]:
     }
 
 
-def _unwrapped(schema: dict[str, Any], key: str) -> dict[str, Any]:
+def unwrapped(schema: dict[str, Any], key: str) -> dict[str, Any]:
     """The schema of what stands under a key of the object that it was wrapped in."""
     beside = {name: value for name, value in schema.items() if name not in ("type", "properties", "required")}
     return _moved_back({**beside, **schema["properties"][key]}, f"#/properties/{key}")

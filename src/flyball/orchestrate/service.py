@@ -20,7 +20,6 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from flyball.core.errors import (
-    FlyballError,
     InvalidRequest,
     LoopNotFound,
     UnknownAgent,
@@ -35,12 +34,12 @@ from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.accounts import UsageReport, usage_report
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
+from flyball.orchestrate.cards import AgentCard, ModelCard, card_of, models_of
 from flyball.orchestrate.catalogue import Catalogue, LoopPage, LoopQuery
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
-from flyball.orchestrate.lifecycle import Mode
 from flyball.orchestrate.machines import AnyState, stage
 from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.recorded import calls_waiting, load_any
@@ -55,33 +54,6 @@ T = TypeVar("T")
 
 _MOMENT = 0.2
 """Seconds that a flow has to begin its next step, at the end."""
-
-
-class AgentCard(Struct, frozen=True):
-    """An agent as callers see it. `output` is the JSON Schema of its answers, None where they are text."""
-
-    name: str
-    model: str
-    tools: tuple[ToolCard, ...] = ()
-    output: dict[str, Any] | None = None
-    modes: tuple[Mode, ...] = tuple(Mode)
-    description: str = ""
-
-
-class ToolCard(Struct, frozen=True):
-    """A tool as callers see it."""
-
-    name: str
-    description: str = ""
-    parameters: dict[str, Any] = {}
-    approval: bool = False
-
-
-class ModelCard(Struct, frozen=True):
-    """A model that is served, and the agents that have it."""
-
-    name: str
-    agents: tuple[str, ...]
 
 
 class DeadLetter(Struct, frozen=True):
@@ -173,15 +145,11 @@ class Service:
         Raises:
             UnknownAgent: there is none of that name.
         """
-        return _card(self.system(name).agent)
+        return card_of(self.system(name).agent)
 
     def models(self) -> tuple[ModelCard, ...]:
         """The models that the agents have."""
-        found: dict[str, list[str]] = {}
-        for card in self.agents():
-            if card.model:
-                found.setdefault(card.model, []).append(card.name)
-        return tuple([ModelCard(name, tuple(agents)) for name, agents in sorted(found.items())])
+        return models_of(self.agents())
 
     def model(self, name: str) -> str:
         """A model that a caller may choose: one of those that the agents here have.
@@ -451,26 +419,3 @@ class Service:
     def _drives(self, loop_id: str) -> bool:
         """Whether a flow is driven here."""
         return any(task.get_name() == loop_id for task in self._tasks)
-
-
-def _card(agent: Agent[Any, Any]) -> AgentCard:
-    config = agent.config
-    model = config.model if isinstance(config.model, str) else _name_of(config.model)
-    tools = [
-        ToolCard(
-            tool.spec.definition.name,
-            tool.spec.definition.description,
-            tool.spec.definition.parameters,
-            tool.spec.approval,
-        )
-        for tool in config.tools
-    ]
-    try:
-        output = agent.spec.output.schema
-    except FlyballError:
-        output = None  # its model cannot be had now: what it would be asked for is not known
-    return AgentCard(config.name, model, tuple(tools), output, description=config.description)
-
-
-def _name_of(engine: Any) -> str:
-    return "" if engine is None else str(engine.model_info().name)

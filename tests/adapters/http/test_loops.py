@@ -260,6 +260,19 @@ async def test_the_agents_are_listed() -> None:
         assert problem(await client.get("/api/agents/nobody"))[0] == 404
 
 
+@pytest.mark.parametrize("mode", [None, "tool"])
+async def test_an_agents_card_says_what_its_answers_look_like(mode: Any) -> None:
+    typed = [
+        Agent("test", output=list[int], output_mode=mode, name="numbers", description="Counts."),
+        Agent("test", name="text"),
+        Agent("test", output=(int, str), name="either"),
+    ]
+    async with here(*typed) as (client, _):
+        numbers, text, either = (await client.get("/api/agents")).json()["agents"]
+        assert (numbers["output"]["type"], numbers["output"]["items"]) == ("array", {"type": "integer"})
+        assert (numbers["description"], text["output"], either["output"]) == ("Counts.", None, None)
+
+
 async def test_loops_are_listed_and_searched() -> None:
     async with here() as (client, _):
         for number in range(5):

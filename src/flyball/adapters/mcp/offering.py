@@ -10,10 +10,9 @@ from msgspec import Struct
 
 from flyball.adapters.mcp.arguments import AGENT_SCHEMA
 from flyball.adapters.mcp.naming import fitting
-from flyball.core.errors import FlyballError
-from flyball.core.spec import OutputSpec
 from flyball.core.tools import Safety, ToolSpec
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.cards import answer_form
 
 AnyAgent: TypeAlias = Agent[Any, Any]
 
@@ -126,19 +125,10 @@ def _about(agent: AnyAgent) -> str:
 def _output_of(agent: AnyAgent) -> tuple[dict[str, Any] | None, str | None]:
     """The schema of an agent's answers, and the key that they stand under.
 
-    There is none where an answer is text, or may be of several types: then each is as it comes.
+    There is none where an answer is text, or may be of several types: then each is as it comes. Structured
+    content is an object.
     """
-    try:
-        output: OutputSpec = agent.spec.output
-    except FlyballError:
-        return None, None  # its model cannot be had now; whoever calls it is told why
-    if output.allows_text and not output.schema:
-        return None, None
-    schema, key = output.schema, output.outer_key
-    if len(output.tools) > 1:
-        return None, None
-    for tool in output.tools:
-        schema, key = tool.parameters, tool.outer_key
+    schema, key = answer_form(agent)
     return (schema, key) if schema is not None and schema.get("type") == "object" else (None, None)
 
 

@@ -13,7 +13,8 @@ from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.problems import NotFound
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import FlyballError
-from flyball.orchestrate.service import AgentCard, DeadLetter, ModelCard
+from flyball.orchestrate.cards import AgentCard, ModelCard
+from flyball.orchestrate.service import DeadLetter
 
 _PATIENCE = 2.0
 """Seconds that the journal has to answer before the server is said not to be ready."""
