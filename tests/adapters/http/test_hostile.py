@@ -225,21 +225,18 @@ async def test_what_is_no_request_is_told_what_is_wrong_with_it(path: str) -> No
 
 
 CHAT: dict[str, Any] = {"model": "echo", "messages": [{"role": "user", "content": "x"}]}
+NO_MESSAGES: list[Any] = [None, {}, [], [1], [{}], [{"role": "nobody"}]]
+NO_CONTENTS: list[Any] = [1, {}, [1], [{"type": "x"}]]
 BAD_FOR_OPENAI: dict[str, list[Any]] = {
     "chat/completions": [
         *[None, True, 1, "x", [], {}, {"model": "echo"}, {"model": 1, "messages": []}],
         *[{**CHAT, "model": name} for name in ("", "nothing", None, ["echo"], "' OR 1=1 --")],
-        *[{**CHAT, "messages": wrong} for wrong in (None, {}, [], [1], [{}], [{"role": "nobody"}])],
-        *[
-            {**CHAT, "messages": [{"role": "user", "content": wrong}]}
-            for wrong in (1, {}, [1], [{"type": "x"}])
-        ],
-        *[
-            {**CHAT, "stream": "yes"},
-            {**CHAT, "temperature": "hot"},
-            {**CHAT, "tools": [1]},
-            {**CHAT, "n": 9**99},
-        ],
+        *[{**CHAT, "messages": wrong} for wrong in NO_MESSAGES],
+        *[{**CHAT, "messages": [{"role": "user", "content": wrong}]} for wrong in NO_CONTENTS],
+        {**CHAT, "stream": "yes"},
+        {**CHAT, "temperature": "hot"},
+        {**CHAT, "tools": [1]},
+        {**CHAT, "n": 9**99},
         {**CHAT, "messages": [{"role": "tool", "tool_call_id": "x", "content": "x"}]},
         {**CHAT, "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},
         {**CHAT, "metadata": {"deep": nested(900)}},
