@@ -76,7 +76,7 @@ def _requests(options: Namespace) -> list[Figure]:
 def _followers(options: Namespace) -> list[Figure]:
     crowd, pieces = options.followers, options.pieces
     _say(f"followers: {crowd} of one loop")
-    several = [pieces] * options.rounds
+    several = [pieces] * (2 * options.rounds)
     one = followers.follow(1, crowd, [*several, 4 * pieces])
     _say(f"followers: one of each of {crowd} loops")
     each = followers.follow(crowd, 1, [*several, 4 * pieces])
@@ -92,12 +92,13 @@ def _memory(who: str, rounds: list[Round], *, loops: int = 1) -> list[Figure]:
     frames, cpu = sum(one.frames for one in rounds), sum(one.cpu for one in rounds)
     told = loops * (longer.pieces - same[-1].pieces)
     flat, kept = (_FLAT, None) if loops == 1 else (None, _KEPT)
-    growth = same[-1].left / same[0].left
+    half = len(same) // 2
+    growth = min(one.left for one in same[half:]) / min(one.left for one in same[:half])
     return [
         Figure(f"{who}: joined", same[0].joined / 1e6, "MB"),
         Figure(f"  told {same[0].pieces} pieces: peak", same[0].peak / 1e6, "MB"),
         Figure(f"  left, after the last of {len(same)} such rounds", same[-1].left / 1e6, "MB"),
-        Figure("  beside the first of them", growth, _TIMES, _FLAT),
+        Figure("  the second half of them beside the first", growth, _TIMES, _FLAT),
         Figure(f"  told {longer.pieces} pieces: peak", longer.peak / 1e6, "MB"),
         Figure("  beside before", longer.peak / same[-1].peak, _TIMES, flat),
         Figure(
