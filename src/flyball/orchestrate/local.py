@@ -274,6 +274,9 @@ class LocalRuntime:
     @contextmanager
     def _listening(self, loop_id: str) -> Generator[LocalFollowing]:
         following = LocalFollowing(self, loop_id)
+        if (carried := self._carried.get(loop_id)) is not None:
+            for delta in carried.drive.said:
+                following.put(delta)
         hearing = self._hearing.setdefault(loop_id, [])
         hearing.append(following)
         try:
@@ -305,7 +308,9 @@ class _Carried:
 
     __slots__ = ("bindings", "clock", "drive", "task")
 
-    def __init__(self, bindings: Bindings, clock: Clock, task: asyncio.Task[None], drive: Drive) -> None:
+    def __init__(
+        self, bindings: Bindings, clock: Clock, task: asyncio.Task[None], drive: _HeardDrive
+    ) -> None:
         self.bindings = bindings
         self.clock = clock
         self.task = task
@@ -326,6 +331,8 @@ class _HeardDrive(Drive):
         True  # whoever waits for the loop is told; the loop itself goes on by itself once there are results
     )
     hearers: Callable[[], Sequence[Hearing]] = staticmethod(lambda: ())
+    said: Sequence[Delta] = ()
+    """The pieces of the model call under way, for who begins to hear in the middle of it."""
 
     def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
         """Carry out one effect."""
@@ -334,13 +341,16 @@ class _HeardDrive(Drive):
     async def _infer(self, effect: Effect) -> Event | None:
         assert isinstance(effect, Infer)
         call, number, turn = new_id(), 0, self.state.turn
+        self.said = []
         request = request_of(self.state, effect, self.parts)
         calling = infer_in_pieces(self.bindings.engine, request, turn, self.clock.now)
         async with aclosing(calling) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Event):
+                    self.said = []  # the recorded answer has them
                     return piece
                 delta = Delta(effect.id, turn, call, number, piece)
+                self.said.append(delta)
                 for hearing in self.hearers():
                     hearing.put(delta)
                 number += 1

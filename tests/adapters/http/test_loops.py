@@ -13,7 +13,7 @@ from flyball.inference.scripted import ScriptedEngine
 from flyball.orchestrate.projections.explanation import explain
 from flyball.orchestrate.recorded import until_done
 from flyball.orchestrate.service import Service
-from tests.adapters.http.running import ASK, Told, agents, followed, here, problem
+from tests.adapters.http.running import ASK, Told, agents, events_in, followed, here, problem
 
 
 async def begun(client: Any, agent: str, loop_id: str = "it") -> str:
@@ -311,3 +311,56 @@ async def test_the_models_are_listed() -> None:
         assert (await client.get("/api/models")).json() == {
             "models": [{"name": "test", "agents": ["one", "two"]}]
         }
+
+
+class Gate:
+    """Lets an engine's pieces through one by one."""
+
+    def __init__(self) -> None:
+        self._open = asyncio.Semaphore(0)
+
+    async def __call__(self) -> None:
+        await self._open.acquire()
+
+    def let(self, count: int) -> None:
+        for _ in range(count):
+            self._open.release()
+
+
+async def some_of(client: Any, count: int, last: str = "") -> list[Told]:
+    """The first pieces of a stream; then its reader goes away."""
+    text = ""
+    async with client.stream("GET", "/api/loops/it/stream", headers={"Last-Event-ID": last}) as answer:
+        async for chunk in answer.aiter_text():
+            text += chunk
+            told = events_in(text.rpartition("\n\n")[0])
+            if len([one for one in told if one.event == "piece"]) >= count:
+                return told
+    return events_in(text)
+
+
+@pytest.mark.parametrize("begins", ["loops", "stream"])
+async def test_who_comes_or_comes_back_in_the_middle_of_an_answer_is_told_at_once(begins: str) -> None:
+    gate = Gate()
+    engine = ScriptedEngine("one two three four five", chunk=4, pause=gate)
+    async with here(Agent(engine, name="slow")) as (client, _):
+        path = f"/api/agents/slow/{begins}"
+        beginning = asyncio.create_task(client.post(path, json=ASK, params={"loop_id": "it"}))
+        if begins == "loops":
+            assert (await beginning).status_code == 202
+        gate.let(3)
+        while (await client.get("/api/loops/it")).status_code == 404:
+            pass
+        first = await some_of(client, 2)
+        assert _texts(first)[:8] == "one two "
+        gate.let(2)
+        second = await some_of(client, 1, first[-1].id)
+        assert "one" not in _texts(second)
+        gate.let(99)
+        rest = await followed(client, "/api/loops/it/stream", headers={"Last-Event-ID": second[-1].id})
+        assert _texts([*first, *second, *rest]) == "one two three four five"
+        await beginning
+
+
+def _texts(told: list[Told]) -> str:
+    return "".join(one.data.get("text", "") for one in told if one.event == "piece")

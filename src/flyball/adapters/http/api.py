@@ -22,6 +22,9 @@ from flyball.adapters.http.serving import Services
 from flyball.adapters.http.tokens import Tokens
 from flyball.orchestrate.service import Service
 
+_LINGER = 30.0
+"""Seconds for which a loop is read on that nobody follows any more."""
+
 
 class Hubs:
     """The hub of each service."""
@@ -34,8 +37,13 @@ class Hubs:
         """The hub of a service; made where there is none yet."""
         hub = self._hubs.get(service)
         if hub is None:
-            hub = self._hubs[service] = Hub(service.follow, service.stage, self._heartbeat)
+            hub = self._hubs[service] = Hub(service.follow, service.stage, self._heartbeat, _LINGER)
         return hub
+
+    def close(self) -> None:
+        """Read no more loops."""
+        for hub in self._hubs.values():
+            hub.close()
 
 
 def build_api(
@@ -62,7 +70,7 @@ def build_api(
     metrics, hubs = Metrics(), Hubs(heartbeat)
     operations = [
         *server_operations(metrics),
-        *request_operations(metrics),
+        *request_operations(metrics, hubs),
         *view_operations(),
         *loop_operations(hubs),
         *openai_operations(),
@@ -77,4 +85,5 @@ def build_api(
         metrics=metrics,
         log=log,
         mounts=dict(mounts or {}),
+        ending=hubs.close,
     )

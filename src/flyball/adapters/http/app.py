@@ -58,6 +58,7 @@ def create_app(
     metrics: Metrics | None = None,
     log: Log | None = None,
     mounts: dict[str, App] | None = None,
+    ending: Callable[[], None] = lambda: None,
 ) -> Api:
     """The application that serves these operations.
 
@@ -69,6 +70,7 @@ def create_app(
         metrics: where requests are counted.
         log: where a line is written for each request.
         mounts: other applications, by the beginning of their paths.
+        ending: called when it begins to end.
     """
     metrics, limits = metrics or Metrics(), (limits or Limits()).check()
     serving = Serving(services, limits, metrics)
@@ -88,14 +90,17 @@ def create_app(
         metrics=metrics,
         log=log,
     )
-    return Api(gate, serving, limits, mounted)
+    return Api(gate, serving, limits, mounted, ending)
 
 
 class Api:
     """The whole application, as ASGI; `end` is the beginning of its end."""
 
-    def __init__(self, gate: Gate, serving: Serving, limits: Limits, mounts: Mounts) -> None:
+    def __init__(
+        self, gate: Gate, serving: Serving, limits: Limits, mounts: Mounts, ending: Callable[[], None]
+    ) -> None:
         self.limits = limits
+        self._ending = ending
         self._gate = gate
         self._serving = serving
         self._mounts = mounts
@@ -108,6 +113,7 @@ class Api:
         """Begin nothing new, and close the streams."""
         self._mounts.ending = True
         await self._serving.end()
+        self._ending()
 
 
 def _route(operation: Operation, serving: Serving) -> HTTPRouteHandler:

@@ -49,6 +49,8 @@ class Course:
         self.base = base
         self.over = False
         self.followers = 0
+        self.joined = 0
+        """How often somebody came to it."""
         self.reading: asyncio.Task[None] | None = None
         self._last = Node(None, Position(base), b"")
         self._events = {base: self._last}
@@ -229,12 +231,14 @@ def _anew(pieces: Iterable[StreamEvent], number: int) -> Iterator[bytes]:
 
 
 class Hub:
-    """The loops that are followed just now.
+    """The loops that are followed just now, and for a while after the last has gone.
 
     Args:
         follow: what happens in a loop from an event's number on; see `Runtime.follow`.
         stage: the stage that a loop is in.
         heartbeat: seconds after which somebody who was told nothing is told that all is well.
+        linger: seconds for which a loop is read on that nobody follows any more. Pieces of an answer pass by
+            once: who comes back meanwhile has them.
     """
 
     def __init__(
@@ -242,10 +246,12 @@ class Hub:
         follow: Callable[[str, int], AsyncGenerator[Item]],
         stage: Callable[[str], Awaitable[Stage]],
         heartbeat: float = 15.0,
+        linger: float = 0.0,
     ) -> None:
         self._follow = follow
         self._stage = stage
         self._heartbeat = heartbeat
+        self._linger = linger
         self._courses: dict[str, list[Course]] = {}
         self._ticking: asyncio.Task[None] | None = None
 
@@ -257,7 +263,23 @@ class Hub:
                 async for batch in batches:
                     yield batch
         finally:
-            await self._leave(loop_id, course)
+            self._leave(loop_id, course)
+
+    def expect(self, loop_id: str) -> None:
+        """Read a loop from its beginning on: somebody is going to follow it."""
+        if self._linger:
+            self._leave(loop_id, self._join(loop_id, 0))
+
+    def forget(self, loop_id: str) -> None:
+        """Nobody is going to follow it after all."""
+        for course in [one for one in self._courses.get(loop_id, ()) if not one.followers]:
+            self._drop(loop_id, course)
+
+    def close(self) -> None:
+        """Read no more."""
+        for loop_id, courses in list(self._courses.items()):
+            for course in list(courses):
+                self._drop(loop_id, course)
 
     def _join(self, loop_id: str, number: int) -> Course:
         courses = self._courses.setdefault(loop_id, [])
@@ -267,26 +289,37 @@ class Hub:
             courses.append(course)
             course.reading = asyncio.create_task(self._read(loop_id, course))
         course.followers += 1
+        course.joined += 1
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._tick())
         return course
 
-    async def _leave(self, loop_id: str, course: Course) -> None:
+    def _leave(self, loop_id: str, course: Course) -> None:
         course.followers -= 1
         if course.followers:
             return
-        courses = self._courses[loop_id]
+        if not self._linger or course.over:
+            self._drop(loop_id, course)
+            return
+        later = asyncio.get_running_loop()
+        later.call_later(self._linger, self._drop_unless_joined, loop_id, course, course.joined)
+
+    def _drop_unless_joined(self, loop_id: str, course: Course, joined: int) -> None:
+        if not course.followers and course.joined == joined:
+            self._drop(loop_id, course)
+
+    def _drop(self, loop_id: str, course: Course) -> None:
+        courses = self._courses.get(loop_id, [])
+        if course not in courses:
+            return
         courses.remove(course)
         if not courses:
             del self._courses[loop_id]
-        tasks = [course.reading]
-        if not self._courses:
-            tasks.append(self._ticking)
+        if course.reading is not None:
+            course.reading.cancel()
+        if not self._courses and self._ticking is not None:
+            self._ticking.cancel()
             self._ticking = None
-        for task in tasks:
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*[task for task in tasks if task is not None], return_exceptions=True)
 
     async def _read(self, loop_id: str, course: Course) -> None:
         try:
@@ -296,6 +329,8 @@ class Hub:
             course.end(frame("over", Over(loop_id, await self._stage(loop_id))))
         except Exception as error:
             course.end(failed(unexpected(error).record()))
+        if not course.followers:
+            self._drop(loop_id, course)
 
     async def _tick(self) -> None:
         while True:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.frames import frame
+from flyball.adapters.http.hub import Hub
 from flyball.adapters.http.metrics import Metrics
 from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.problems import MEDIA_TYPE, problem_of
@@ -22,6 +23,7 @@ from flyball.core.errors import AgentRunClosed, InvalidRequest, SignalRefused
 from flyball.core.ids import new_id
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.service import Service
 
 _encode = msgspec.json.Encoder().encode
 
@@ -43,8 +45,8 @@ class Begun(Struct, frozen=True):
     loop_id: str
 
 
-def request_operations(metrics: Metrics) -> list[Operation]:
-    """The operations that have agents serve requests."""
+def request_operations(metrics: Metrics, hubs: Callable[[Service], Hub]) -> list[Operation]:
+    """The operations that have agents serve requests. `hubs` gives the hub of a service."""
 
     async def handle_request(asking: Asking) -> Answer:
         agent, request, query = await _read(asking)
@@ -82,7 +84,14 @@ def request_operations(metrics: Metrics) -> list[Operation]:
 
     async def begin_loop(asking: Asking) -> Answer:
         agent, request, query = await _read(asking)
-        loop_id = await asking.service.begin(agent, request, loop_id=query.loop_id)
+        loop_id, hub = query.loop_id or new_id(), hubs(asking.service)
+        # The pieces of its first answer are for who follows it in a moment.
+        hub.expect(loop_id)
+        try:
+            await asking.service.begin(agent, request, loop_id=loop_id)
+        except BaseException:
+            hub.forget(loop_id)
+            raise
         return Answer(Begun(loop_id), 202, {LOOP: loop_id, "Location": f"/api/loops/{loop_id}"})
 
     many: dict[str, Any] = {
