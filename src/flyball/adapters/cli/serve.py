@@ -62,7 +62,7 @@ def serve(
         concurrent: Requests that may be under way.
         max_body: Megabytes that a request may have.
         grace: Seconds that what runs has to end, when the server is told to stop.
-        quiet: Write no line for each request.
+        quiet: Write no line for each request, but only where something went wrong unforeseen.
         cluster: The NATS server, if workers are to carry the loops on.
         shared: Options of all commands.
     """

@@ -51,7 +51,7 @@ async def serve_http(
         tokens: the file with the tokens; without it, only this machine is served.
         limits: how much is taken; see `Limits`.
         grace: seconds that what runs has at the end.
-        log: whether a line is written for each request.
+        log: whether a line is written for each request, and not only for what went wrong unforeseen.
         mounts: what makes other applications behind the same gate, by the beginning of their paths.
         begun: called with the address when requests are taken.
 
@@ -80,7 +80,7 @@ async def serve_http(
             services,
             tokens=known,
             limits=Limits(**limits) if limits else None,
-            log=Log() if log else None,
+            log=Log(failures_only=not log),
             mounts=apps,
         )
 

@@ -17,11 +17,15 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 class Log:
     """Writes lines. What a caller sent is in them only as JSON strings: nobody writes lines of their own."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, *, failures_only: bool = False) -> None:
+        """`failures_only`: a request has a line only where something went wrong that nobody foresaw."""
         self._out = out
+        self._failures_only = failures_only
 
     def request(self, scope: Any, passed: Passed, seconds: float) -> None:
         """A request was answered, or its caller went away (status 499)."""
+        if self._failures_only and passed.failure is None:
+            return
         line: dict[str, Any] = {
             "event": "request",
             "method": scope["method"],

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import Struct
 
 from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.frames import MEDIA_TYPE
@@ -27,6 +28,10 @@ Services: TypeAlias = Callable[[str], Awaitable[Service]]
 LOOP = "Flyball-Loop"
 """The header that names the loop which a request has begun."""
 _encode = msgspec.json.Encoder().encode
+
+
+class _NoQuery(Struct, frozen=True):
+    """Of an operation that takes no parameters."""
 
 
 class Serving:
@@ -95,6 +100,8 @@ class Serving:
         )
         if operation.scope is not None:
             asking.allow(operation.scope)
+        if operation.query is None and operation.fault is None:
+            asking.query(_NoQuery)
         return await operation.perform(asking)
 
     async def _stream(self, stream: Stream, passed: Passed, receive: Receive, send: Send) -> None:
