@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
 
+from flyball.adapters.http.course import Course, Item
 from flyball.adapters.http.frames import HEARTBEAT
-from flyball.adapters.http.hub import Course, Hub, Item
+from flyball.adapters.http.hub import Hub
 from flyball.adapters.http.position import Position
 from flyball.core.errors import JournalUnreachable
 from flyball.core.events import ModelAnswered, SignalReceived, Stage

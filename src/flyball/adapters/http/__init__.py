@@ -3,7 +3,7 @@
     operations   what can be asked for: one table, of which routes, scopes and the OpenAPI document are made
     asking       one request: who asks, and for what; answers and problems are its other end
     gate         what every request passes: ids, tokens, limits, numbers, a line in the log
-    hub          who follows loops: each is read once, however many follow it
+    hub          who follows loops: each is read once, however many follow it; course is what they are told
     position     where somebody was in a loop's stream who comes back
     openai       the protocols of OpenAI's API, server side: codecs, and routes that know no web framework
     app, server  all of it together, and behind a socket

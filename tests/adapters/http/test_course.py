@@ -7,7 +7,7 @@ from contextlib import aclosing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flyball.adapters.http.hub import Course, Node
+from flyball.adapters.http.course import Course, Node
 from flyball.adapters.http.position import Position
 from flyball.inference.stream import Assembler, PartEnd, Restart, StreamEvent, TextDelta, ThinkingDelta
 from tests.adapters.http.running import events_in
