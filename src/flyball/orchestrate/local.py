@@ -8,6 +8,7 @@ SQLite they may come from another process.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext
 from types import TracebackType
@@ -47,6 +48,8 @@ from flyball.orchestrate.runtime import check_kept, check_submitted, result_once
 from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
 
+_REMEMBERED = 100
+"""Loops that ended badly for which it is remembered how they are driven."""
 _LOOK = 0.1
 """Seconds after which is looked whether what is busy has come to wait for somebody."""
 
@@ -62,6 +65,8 @@ class LocalRuntime:
         self._journal = MemoryJournal() if journal is None else journal
         self._carried: dict[str, _Carried] = {}
         """The loops that were begun here and have not ended well: one that failed may be tried again."""
+        self._failed: deque[str] = deque()
+        """Those of them that have ended, the first at first: not all are remembered."""
         self._beginning: dict[str, asyncio.Event] = {}
         self._hearing: dict[str, list[Hearing]] = {}
 
@@ -244,6 +249,16 @@ class LocalRuntime:
                 editor = await drive.begin_editor()
                 self._carry(editor, editor.bindings, drive.clock)
             self._carried.pop(drive.loop_id, None)
+        else:
+            self._failed.append(drive.loop_id)
+            while len(self._failed) > _REMEMBERED:
+                self._forget(self._failed.popleft())
+
+    def _forget(self, loop_id: str) -> None:
+        """Let go of a loop that ended badly long ago: to try it again, it is submitted or carried on."""
+        carried = self._carried.get(loop_id)
+        if carried is not None and carried.task.done():
+            del self._carried[loop_id]
 
     def driving(self, loop_id: str) -> asyncio.Task[None] | None:
         """The task that drives a loop, unless it ended well or somebody else drives the loop now."""

@@ -21,6 +21,7 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.provenance import KEY
+from flyball.orchestrate.responding import refusal_of
 from flyball.orchestrate.serving.trying import Pieces
 from flyball.orchestrate.system import System
 
@@ -38,8 +39,18 @@ class ServedSystem(System):
         self._keep = keep
 
     async def handle(self, request: SystemRequest, *, loop_id: str = "") -> SystemResponse:
-        """See `System.handle`. Cancelling who waits leaves the run alone."""
-        return await asyncio.shield(self.begin(request, loop_id or new_id()))
+        """See `System.handle`. Cancelling who waits leaves the run alone.
+
+        A run that is driven no longer, because its service ends, is an error in the response.
+        """
+        loop_id = loop_id or new_id()
+        serving = self.begin(request, loop_id)
+        try:
+            return await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            if not serving.cancelled():
+                raise
+        return replace(refusal_of(request, _closed(), loop_id), loop_id=loop_id)
 
     def begin(self, request: SystemRequest, loop_id: str) -> asyncio.Task[SystemResponse]:
         """Begin to serve a request; the task is its response."""
@@ -75,6 +86,10 @@ def served_by(metadata: dict[str, Any] | None) -> str:
     return agent if isinstance(agent, str) else ""
 
 
+def _closed() -> AgentRunClosed:
+    return AgentRunClosed("the run is driven no longer, since its server ends: it stays as it is recorded")
+
+
 class _Heard:
     """A stream that is read to its end, whether or not anybody is told of it."""
 
@@ -107,6 +122,6 @@ class _Heard:
                 if isinstance(piece, SystemResponse):
                     return
             if self._over:
-                raise AgentRunClosed("the run is driven no longer: it stays as it is recorded")
+                raise _closed()
             self._stirred.clear()
             await self._stirred.wait()

@@ -381,7 +381,7 @@ class System:
         journal = self._journal()
         _, state = await load(journal, loop_id)
         config = self.agent.clone().config
-        model = config.model
+        model = changes.get("model", config.model)
         config = config.changed(**recorded_policy(state.spec, config)).changed(**changes)
         spec = bind(config.changed(model=self._engine_for(model))).spec
         if isinstance(model, str):

@@ -163,3 +163,5 @@ class Stream(Struct, frozen=True):
     events: AsyncGenerator[bytes]
     gone: Callable[[], Awaitable[None]] | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    again: bool = False
+    """Whether who reads it can come back, and go on where it was."""

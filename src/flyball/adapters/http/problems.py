@@ -100,6 +100,13 @@ class NotOver(Refused):
     retryable = True
 
 
+class Gone(Refused):
+    """Who asked has gone away. Nobody is told so."""
+
+    code = "API_GONE"
+    status = 400
+
+
 class TooSlow(Refused):
     """The body did not come in time."""
 

@@ -18,7 +18,8 @@ from flyball.adapters.http.limits import Limits, Places
 from flyball.adapters.http.metrics import Metrics
 from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.passed import Passed
-from flyball.adapters.http.problems import Malformed, ShuttingDown
+from flyball.adapters.http.problems import Gone, Malformed, ShuttingDown
+from flyball.adapters.http.tokens import Scope as Right
 from flyball.core.errors import FlyballError
 from flyball.orchestrate.service import Service
 
@@ -59,11 +60,12 @@ class Serving:
         """Perform an operation, and answer. Whatever goes wrong is answered as a problem."""
         passed: Passed = scope[PASSED]
         passed.operation = operation.name
-        places = self._streams if operation.long else self._places
+        places = self._streams if operation.long else self._places if operation.scope is Right.RUN else None
         try:
             if self.ending and operation.scope is not None:
                 raise ShuttingDown("the server is about to end: come again soon", {"Retry-After": "5"})
-            places.enter()
+            if places is not None:  # what looks, and what is said to loops, never waits for what runs
+                places.enter()
         except Exception as error:
             await refuse(error, passed, send)
             return
@@ -74,6 +76,8 @@ class Serving:
                 await _send(answer, send, head=scope["method"] == "HEAD")
             else:
                 await self._stream(answer, passed, receive, send)
+        except Gone:
+            return  # nobody hears an answer
         except Exception as error:
             if not isinstance(error, FlyballError):
                 passed.failure = error
@@ -81,7 +85,8 @@ class Serving:
                 raise
             await refuse(error, passed, send)
         finally:
-            places.leave()
+            if places is not None:
+                places.leave()
 
     async def _answer(
         self, operation: Operation, values: Mapping[str, str], scope: Scope, receive: Receive
@@ -110,7 +115,8 @@ class Serving:
         self._metrics.streams.inc()
         gone = asyncio.ensure_future(until_gone(receive))
         giving = asyncio.ensure_future(_give(stream, send, self._limits.stuck_seconds))
-        self._giving.add(giving)
+        if stream.again:
+            self._giving.add(giving)
         try:
             await asyncio.wait([gone, giving], return_when=asyncio.FIRST_COMPLETED)
             if gone.done() and stream.gone is not None:
@@ -127,7 +133,10 @@ class Serving:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def end(self) -> None:
-        """Begin nothing new, and close the streams: who follows comes again, to another server."""
+        """Begin nothing new, and close the streams of who can come again, to another server.
+
+        Those that are the answer to a request go on for as long as its run does.
+        """
         self.ending = True
         for giving in list(self._giving):
             giving.cancel()

@@ -144,7 +144,8 @@ class Tokens:
         identifier, _, secret = rest.partition("_")
         token = self._tokens.get(identifier)
         # Compared also where there is none, so that the time that it takes says nothing of which ids exist.
-        known = hmac.compare_digest(token.hash if token is not None else _hashed(""), _hashed(secret))
+        kept = token.hash if token is not None else _hashed("")
+        known = hmac.compare_digest(kept.encode(), _hashed(secret).encode())
         if token is None or not known or prefix != _PREFIX or 0 < token.expires <= time.time():
             raise Unauthenticated("the token is not known here, or no longer", _CHALLENGE)
         return Principal(token.tenant, frozenset(token.scopes), token.id, token.name)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from flyball.core.correlation import Correlation
-from flyball.core.effects import Execute, Infer
+from flyball.core.effects import Effect, Execute, Infer
 from flyball.core.errors import JournalCorrupt
 from flyball.core.events import (
     Admitted,
@@ -123,6 +123,16 @@ class _Before(NamedTuple):
     """Which of the turn's answers was being settled."""
 
 
+def _under_way(state: State) -> tuple[Effect, ...]:
+    """What is owed, and what is run outside: that is owed by nobody here, and its result is waited for."""
+    outside = [
+        Execute(effect_id(state, "execute", index), state.turn, index)
+        for index in state.deferred
+        if state.spec.tools[state.calls[index].name].outside
+    ]
+    return (*owed(state), *outside)
+
+
 class Narrator:
     """Tells of a loop, event by event, from where a state has it; without one, from its beginning.
 
@@ -150,7 +160,7 @@ class Narrator:
         self._spec: LoopSpec | None = None
         self._parts: RequestParts | None = None
         if state is not None:
-            self._begun = {effect.id for effect in owed(state)}
+            self._begun = {effect.id for effect in _under_way(state)}
             self._turn = _open_turn(state)
             self._response = _answer_of(state)
 
@@ -276,16 +286,8 @@ class Narrator:
             yield TurnStartedEvent(**of, at=at, turn=turn[1])
 
     def _begins(self, at: float, state: State, of: dict[str, Any]) -> Iterator[RuntimeEvent]:
-        """The model calls and tool calls that are owed now and were not before.
-
-        A call that is run outside is owed by nobody here: it begins where its result is waited for.
-        """
-        outside = [
-            Execute(effect_id(state, "execute", index), state.turn, index)
-            for index in state.deferred
-            if state.spec.tools[state.calls[index].name].outside
-        ]
-        for effect in (*owed(state), *outside):
+        """The model calls and tool calls that are owed now and were not before."""
+        for effect in _under_way(state):
             kind = type(effect)
             if (kind is not Infer and kind is not Execute) or effect.id in self._begun:
                 continue

@@ -135,6 +135,7 @@ def _status(error: SystemError, details: Mapping[str, Any]) -> tuple[int, str]:
 
 
 _BY_CODE: Mapping[str, tuple[int, str]] = {
+    "INFERENCE_MALFORMED_RESPONSE": (422, ""),
     "CONFIG_INVALID_REQUEST": (400, ""),
     "CONFIG_INVALID_MESSAGE": (400, ""),
     "CONFIG_SCHEMA_REQUIRED": (400, ""),

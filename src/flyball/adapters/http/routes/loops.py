@@ -112,7 +112,7 @@ def follow_operation(hubs: Any) -> Operation:
         if over and start.number == length:
             return Answer(status=204)  # which tells a browser not to come again
         hub: Hub = hubs(asking.service)
-        return Stream(hub.follow(loop_id, start), None, {LOOP: loop_id})
+        return Stream(hub.follow(loop_id, start), None, {LOOP: loop_id}, again=True)
 
     return Operation(
         "GET",

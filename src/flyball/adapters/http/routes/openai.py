@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -63,7 +63,10 @@ async def create_chat_completion(asking: Asking) -> Answer | Stream:
 
 async def create_response(asking: Asking) -> Answer | Stream:
     """Answer a request for a response."""
-    return await _answered(routes.responses(_Served(asking.service), await asking.json()))
+    body: Any = await asking.json()
+    if isinstance(body, dict) and "previous_response_id" in cast("dict[str, Any]", body):
+        asking.allow(Scope.READ)  # it goes on from what was said there
+    return await _answered(routes.responses(_Served(asking.service), cast("Any", body)))
 
 
 async def retrieve_response(asking: Asking) -> Answer | Stream:
@@ -124,7 +127,13 @@ def openai_operations() -> list[Operation]:
             retrieve_response,
             scope=Scope.READ,
         ),
-        operation("POST", "/v1/responses/{response_id}/cancel", "Cancel a response", cancel_response),
+        operation(
+            "POST",
+            "/v1/responses/{response_id}/cancel",
+            "Cancel a response",
+            cancel_response,
+            scope=Scope.SIGNAL,
+        ),
         operation("POST", "/v1/embeddings", "The vectors of texts", create_embedding, **body),
         operation(
             "GET", "/v1/models", "The agents and models, as models", list_openai_models, scope=Scope.READ

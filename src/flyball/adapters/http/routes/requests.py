@@ -16,7 +16,7 @@ from flyball.adapters.http.frames import frame
 from flyball.adapters.http.hub import Hub
 from flyball.adapters.http.metrics import Metrics
 from flyball.adapters.http.operations import Operation
-from flyball.adapters.http.problems import MEDIA_TYPE, problem_of
+from flyball.adapters.http.problems import MEDIA_TYPE, Gone, problem_of
 from flyball.adapters.http.serving import LOOP
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import AgentRunClosed, InvalidRequest, SignalRefused
@@ -26,6 +26,8 @@ from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.service import Service
 
 _encode = msgspec.json.Encoder().encode
+_RECORDED = 10.0
+"""Seconds in which a run that was asked for is recorded, or was refused."""
 
 
 NewLoopId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{0,128}$")]
@@ -51,10 +53,8 @@ def request_operations(metrics: Metrics, hubs: Callable[[Service], Hub]) -> list
     async def handle_request(asking: Asking) -> Answer:
         agent, request, query = await _read(asking)
         loop_id = query.loop_id or new_id()
-        serving = asking.service.handle(agent, request, loop_id=loop_id)
-        if query.on_disconnect == "cancel":
-            serving = _unless_gone(asking, loop_id, serving)
-        response = await serving
+        cancel = await _cancelling(asking, query, loop_id)
+        response = await _unless_gone(asking, asking.service.handle(agent, request, loop_id=loop_id), cancel)
         metrics.ran(agent, response)
         return answer_of(response, asking)
 
@@ -79,7 +79,7 @@ def request_operations(metrics: Metrics, hubs: Callable[[Service], Hub]) -> list
                 return frame("response", response.to_json())
             return frame("problem", problem_of(response.error, asking.correlation.request_id, response))
 
-        gone = cancelling(asking, loop_id) if query.on_disconnect == "cancel" else None
+        gone = await _cancelling(asking, query, loop_id)
         return Stream(events(), gone, {LOOP: loop_id})
 
     async def begin_loop(asking: Asking) -> Answer:
@@ -163,30 +163,41 @@ def answer_of(response: SystemResponse, asking: Asking) -> Answer:
     return Answer(_encode(problem), problem.status, headers, MEDIA_TYPE)
 
 
-def cancelling(asking: Asking, loop_id: str) -> Callable[[], Awaitable[None]]:
-    """Cancels a loop whose caller has gone, and had asked for that."""
+async def _cancelling(asking: Asking, query: RunQuery, loop_id: str) -> Callable[[], Awaitable[None]] | None:
+    """What cancels the run of a caller that goes away, if it asked for that, and the run is its own."""
+    service = asking.service
+    if query.on_disconnect != "cancel" or (query.loop_id and (await service.journal.sizes((loop_id,)))[0]):
+        return None
+    by = asking.principal.name or "the caller"
+    cancel = Signal(SignalType.CANCEL, by=by, text="its caller went away")
 
     async def gone() -> None:
-        by = asking.principal.name or "the caller"
         try:
-            await asking.service.signal(
-                loop_id, Signal(SignalType.CANCEL, by=by, text="its caller went away")
-            )
+            if await service.journal.wait(loop_id, 0, _RECORDED):  # it may not have begun yet
+                await service.signal(loop_id, cancel)
         except SignalRefused:
             return  # it is over already
 
     return gone
 
 
-async def _unless_gone(asking: Asking, loop_id: str, serving: Awaitable[SystemResponse]) -> SystemResponse:
-    """What is served, unless its caller goes away: then it is cancelled, and what came of it is given."""
+async def _unless_gone(
+    asking: Asking, serving: Awaitable[SystemResponse], cancel: Callable[[], Awaitable[None]] | None
+) -> SystemResponse:
+    """What is served, for as long as its caller is there.
+
+    Raises:
+        Gone: it is not. The run goes on, unless it is to be cancelled.
+    """
     serving = asyncio.ensure_future(serving)
     gone = asyncio.ensure_future(asking.gone())
     try:
         await asyncio.wait([serving, gone], return_when=asyncio.FIRST_COMPLETED)
-        if not serving.done():
-            await cancelling(asking, loop_id)()
-        return await serving
+        if serving.done():
+            return serving.result()
+        if cancel is not None:
+            await cancel()
+        raise Gone("who asked has gone away")
     finally:
         gone.cancel()
-        await asyncio.gather(gone, return_exceptions=True)
+        serving.cancel()
