@@ -21,7 +21,9 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.provenance import KEY
+from flyball.orchestrate.requesting import identified
 from flyball.orchestrate.responding import refusal_of
+from flyball.orchestrate.runtime import Runtime
 from flyball.orchestrate.serving.trying import Pieces
 from flyball.orchestrate.system import System
 
@@ -55,6 +57,21 @@ class ServedSystem(System):
     def begin(self, request: SystemRequest, loop_id: str) -> asyncio.Task[SystemResponse]:
         """Begin to serve a request; the task is its response."""
         return self._keep(super().handle(self._stamped(request), loop_id=loop_id), loop_id)
+
+    async def submit(self, request: SystemRequest, loop_id: str) -> bool:
+        """Have the runtime carry a request's loop on; it is recorded when this returns. False of a flow.
+
+        Raises:
+            FlyballError: it cannot be served, or the id is another loop's, or nothing could be recorded.
+        """
+        request = identified(self._stamped(request))
+        if self._is_flow(request):
+            return False
+        run, agent, _ = self._prepared(request, loop_id)
+        runtime: Runtime = self._options["runtime"]
+        more = {name: self._options[name] for name in ("deps", "clock") if name in self._options}
+        await runtime.submit(agent, run.prompt, **run.options, **more)
+        return True
 
     def stream(self, request: SystemRequest, *, loop_id: str = "") -> Pieces:
         """See `System.stream`. Closing it early leaves the run alone."""

@@ -30,6 +30,7 @@ from flyball.core.ids import new_id
 from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.embedder import Embedder
+from flyball.inference.engine import Engine
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.accounts import UsageReport, usage_report
 from flyball.orchestrate.agent import Agent
@@ -233,17 +234,20 @@ class Service:
             UnknownAgent: there is no such agent.
             FlyballError: the request was refused, and no loop began.
         """
-        loop_id = loop_id or new_id()
-        serving = self.system(agent).begin(request, loop_id)
-        recorded = asyncio.ensure_future(self.journal.wait(loop_id, 0))
+        system, loop_id = self.system(agent), loop_id or new_id()
+        if await system.submit(request, loop_id):
+            return loop_id
+        before = (await self.journal.sizes((loop_id,)))[0]
+        serving = system.begin(request, loop_id)
+        recorded = asyncio.ensure_future(self.journal.wait(loop_id, before))
         try:
-            await asyncio.wait([serving, recorded], return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                response = serving.result()
-                if response.error is not None and not response.loop_id:
-                    raise response.error.exception()
-            else:
-                recorded.result()
+            # One that is there already may be joined, which changes nothing in its journal.
+            wait = _MOMENT if before else None
+            await asyncio.wait([serving, recorded], timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+            response = serving.result() if serving.done() else None
+            there = response is None or (response.loop_id and (await self.journal.sizes((loop_id,)))[0])
+            if response is not None and response.error is not None and not there:
+                raise response.error.exception()
         finally:
             recorded.cancel()
             await asyncio.gather(recorded, return_exceptions=True)
@@ -348,7 +352,8 @@ class Service:
         if isinstance(state, State):
             if retry is not None:
                 await self.runtime.signal(loop_id, retry)
-            await self.runtime.carry_on(system.bindings_for(state.spec), loop_id)
+            bindings = system.bindings_for(state.spec, self._other_engine(system, state.spec.model))
+            await self.runtime.carry_on(bindings, loop_id)
         elif not self._drives(loop_id):
             if retry is not None and state.outcome in (None, Outcome.SUCCESS):
                 await self.runtime.signal(loop_id, retry)  # which is refused, and says why
@@ -408,6 +413,13 @@ class Service:
         if reading and name not in self._systems:
             return System(Agent(None, name=name or "agent"), journal=self.journal)
         return self.system(name)
+
+    def _other_engine(self, system: System, model: str) -> Engine | None:
+        """The engine of a recorded loop's model, where that is another agent's: a fork may have chosen it."""
+        if model == system.agent.config.model:
+            return None
+        others = [one for one in self._systems.values() if one.agent.config.model == model]
+        return others[0].engine() if others else None
 
     def _begun(self, work: Coroutine[Any, Any, T], loop_id: str) -> asyncio.Task[T]:
         """Something that goes on whoever waits for it."""

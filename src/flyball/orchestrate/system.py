@@ -435,11 +435,11 @@ class System:
         await send_signal(journal, loop_id, Signal(SignalType.RETRY), clock)
         return await Drive.take_over(bindings, journal, loop_id, clock)
 
-    def bindings_for(self, spec: LoopSpec) -> Bindings:
-        """The code of the agent behind the door, for a loop under a recorded policy."""
+    def bindings_for(self, spec: LoopSpec, engine: Engine | None = None) -> Bindings:
+        """The agent behind the door as code for a loop under a recorded policy; its model may be another."""
         config = self.agent.clone().config
         output = recorded_output(spec.output, config.output)
-        config = config.changed(model=self._engine_for(config.model), output=output)
+        config = config.changed(model=engine or self._engine_for(config.model), output=output)
         bindings = bind(config, self._options.get("deps"))
         # The recorded policy says in which form the answer comes, whatever this model's own would be.
         bindings.output = reader_for(output, spec.output)

@@ -32,8 +32,10 @@ _AT_ONCE = 200
 class Tenants:
     """The services, by tenant; each is made once. The one of no tenant in particular has no name."""
 
-    def __init__(self, open_one: Callable[[str], Awaitable[OpenService]]) -> None:
+    def __init__(self, open_one: Callable[[str], Awaitable[OpenService]], known: Sequence[str] = ()) -> None:
+        """`known` are tenants that have been here before."""
         self._open_one = open_one
+        self._known = known
         self._open: dict[str, asyncio.Task[OpenService]] = {}
 
     async def __call__(self, tenant: str = "") -> Service:
@@ -48,6 +50,11 @@ class Tenants:
         if not opening.done():
             await asyncio.shield(opening)
         return opening.result().service
+
+    async def open_known(self) -> None:
+        """Open the services of those who have been here before, so that what they left is gone on with."""
+        for tenant in self._known:
+            await self(tenant)
 
     async def drain(self, seconds: float) -> None:
         """Give all that is under way so many seconds; see `Service.drain`."""
@@ -82,8 +89,8 @@ def local_services(
 ) -> Tenants:
     """Services whose loops run in this process, over SQLite.
 
-    Loops that a service before has begun and left unfinished are gone on with, as soon as their tenant is
-    asked for; but not where another server uses the same file.
+    Loops that a service before has begun and left unfinished are gone on with; but not while another process
+    serves the same file: they might be its own.
     """
 
     async def open_one(tenant: str) -> OpenService:
@@ -93,8 +100,8 @@ def local_services(
         await opened.__aenter__()
         runtime = LocalRuntime(opened)
         service = Service(agents, runtime, deps=deps, **options)
-        lock = _alone(file)
-        recovering = None if lock is None else asyncio.create_task(recover(service))
+        lock, alone = _joined(file)
+        recovering = asyncio.create_task(recover(service)) if alone else None
 
         async def close() -> None:
             if recovering is not None:
@@ -107,7 +114,10 @@ def local_services(
 
         return OpenService(service, close)
 
-    return Tenants(open_one)
+    known = [
+        folder.name for folder in (journal.parent / "tenants").glob("*") if (folder / journal.name).exists()
+    ]
+    return Tenants(open_one, known)
 
 
 def nats_services(
@@ -200,16 +210,17 @@ def _make_private(file: Path) -> None:
         raise UserError(f"the journal {file} cannot be made: {error.strerror or error}") from error
 
 
-def _alone(file: Path) -> int | None:
-    """Be the only server with a journal's file, until what is given is closed; None where another one is."""
+def _joined(file: Path) -> tuple[int | None, bool]:
+    """Be known to use a journal's file, until what is given is closed; and whether nobody else does."""
     try:
         import fcntl
     except ImportError:
-        return None  # where files cannot be locked, it cannot be told
+        return None, False  # where files cannot be locked, it cannot be told
     descriptor = os.open(f"{file}.serving", os.O_CREAT | os.O_RDWR, 0o600)
+    alone = True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
+        alone = False
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor, alone

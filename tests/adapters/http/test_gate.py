@@ -17,8 +17,11 @@ from flyball.adapters.http.limits import Limits, Rates
 from flyball.adapters.http.problems import TooMany, Unauthenticated
 from flyball.adapters.http.tokens import Scope, Tokens
 from flyball.core.errors import UserError
+from flyball.core.events import Outcome
 from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.recorded import until_done
 from tests.adapters.http.running import ASK, here, on_disk, problem
+from tests.patience import PATIENCE
 
 
 def bearer(text: str) -> dict[str, str]:
@@ -71,6 +74,12 @@ def test_what_is_no_file_of_tokens_says_so(tmp_path: Path) -> None:
             Tokens(tmp_path / "other.json").add("ann", tenant=tenant)
     with pytest.raises(UserError, match="name"):
         Tokens(tmp_path / "other.json").add("a\nb")
+    file.write_text('{"tokens": [{"id": "a", "name": "x", "hash": "é", "tenant": "../../evil"}]}')
+    with pytest.raises(UserError, match="tenant"):
+        Tokens(file).list()
+    file.write_text('{"tokens": [{"id": "a", "name": "x", "hash": "é"}]}')
+    with pytest.raises(Unauthenticated):
+        Tokens(file).principal("Bearer fly_a_b")
 
 
 async def test_nobody_comes_in_without_a_token_where_tokens_are_asked_for(tmp_path: Path) -> None:
@@ -168,6 +177,35 @@ async def test_so_many_at_once() -> None:
         go.set()
         assert [answer.status_code for answer in await asyncio.gather(*calls)] == [200, 200]
         assert (await client.post("/api/agents/slow/requests", json=ASK)).status_code == 200
+
+
+async def test_callers_that_vanish_leave_their_places_and_the_rest_is_served_anyhow() -> None:
+    go, asked = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def pause() -> None:
+        asked.release()
+        await go.wait()
+
+    engine = ScriptedEngine(*["done"] * 9, pause=pause)
+    async with here(Agent(engine, name="slow"), limits=Limits(concurrent=2)) as (client, service):
+        calls = [
+            asyncio.create_task(client.post("/api/agents/slow/requests", json=ASK, params={"loop_id": name}))
+            for name in ("one", "two")
+        ]
+        for _ in calls:
+            await asked.acquire()
+        assert problem(await client.post("/api/agents/slow/requests", json=ASK))[0] == 429
+        for path in ("/health", "/ready", "/metrics", "/api/loops", "/api/loops/one"):
+            assert (await client.get(path)).status_code == 200, path
+        assert (await client.post("/api/loops/one/signals", json={"type": "pause"})).status_code == 200
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        async with asyncio.timeout(PATIENCE):
+            while (await client.post("/api/agents/slow/loops", json=ASK)).status_code == 429:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        go.set()
+        assert (await until_done(service.journal, "two")).outcome is Outcome.SUCCESS
 
 
 async def test_so_many_a_minute(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from flyball import Agent
+from flyball.core.errors import JournalFailure
 from flyball.core.events import Outcome
 from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.projections.explanation import explain
 from flyball.orchestrate.recorded import until_done
 from flyball.orchestrate.service import Service
@@ -364,3 +366,38 @@ async def test_who_comes_or_comes_back_in_the_middle_of_an_answer_is_told_at_onc
 
 def _texts(told: list[Told]) -> str:
     return "".join(one.data.get("text", "") for one in told if one.event == "piece")
+
+
+async def test_a_fork_may_have_another_of_the_models() -> None:
+    both = [Agent("test:I am A.", name="a"), Agent("test:I am B.", name="b")]
+    async with here(*both) as (client, service):
+        await client.post("/api/agents/a/requests", json=ASK, params={"loop_id": "it"})
+        fork = {"turn": 0, "model": "test:I am B.", "loop_id": "other"}
+        assert (await client.post("/api/loops/it/fork", json=fork)).status_code == 201
+        await until_done(service.journal, "other")
+        answer = (await client.get("/api/loops/other/response")).json()
+        assert answer["content"] == "I am B."
+
+
+async def test_what_is_not_recorded_was_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: Any) -> int:
+        raise JournalFailure("the disk is full")
+
+    async with here() as (client, _):
+        monkeypatch.setattr(MemoryJournal, "append", full)
+        plan = {"steps": [{"name": "one", "type": "infer", "input": "one"}]}
+        for document in (ASK, {**ASK, "mode": "plan", "plan": plan}):
+            answer = await client.post("/api/agents/echo/loops", json=document)
+            assert problem(answer) == (503, "ORCHESTRATION_JOURNAL_FAILED")
+
+
+async def test_an_id_that_is_taken_is_refused_at_once() -> None:
+    async with here() as (client, _):
+        await begun(client, "buyer")
+        other = {"messages": [{"role": "user", "content": "Something else"}]}
+        for _ in range(5):
+            answer = await client.post("/api/agents/buyer/loops", json=other, params={"loop_id": "it"})
+            assert problem(answer) == (409, "CONFIG_LOOP_MISMATCH")
+        assert (
+            await client.post("/api/agents/buyer/loops", json=ASK, params={"loop_id": "it"})
+        ).status_code == 202

@@ -139,6 +139,41 @@ async def test_what_does_not_end_is_gone_on_with_by_the_next_server(tmp_path: Pa
         assert len([event for event in events if isinstance(event, ToolReturned)]) == 1
 
 
+@pytest.mark.parametrize("path", ["requests", "stream", "chat"])
+async def test_who_waits_for_what_is_parked_is_told_so(tmp_path: Path, path: str) -> None:
+    async with process(tmp_path, "--grace", "0") as server:
+        async with AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+            where, document = f"/api/agents/worker/{path}", dict[str, Any](ASK)
+            if path == "chat":
+                where, document = "/v1/chat/completions", {**ASK, "model": "worker", "stream": True}
+            calling = asyncio.create_task(client.post(where, json=document))
+            await there(tmp_path / "begun")
+            server.process.send_signal(signal.SIGTERM)
+            answer = await calling
+            if path == "requests":
+                assert problem(answer) == (503, "ORCHESTRATION_RUN_CLOSED")
+                assert answer.json()["loop_id"] == answer.headers["flyball-loop"]
+            else:
+                assert "ORCHESTRATION_RUN_CLOSED" in answer.text
+        _, said = await server.ended()
+        assert "Traceback" not in said
+
+
+async def test_a_server_that_comes_back_leaves_alone_what_another_one_drives(tmp_path: Path) -> None:
+    async with process(tmp_path) as one, process(tmp_path) as other:
+        one.process.kill()
+        await one.process.wait()
+        async with AsyncClient(base_url=other.url, timeout=PATIENCE) as client:
+            await client.post("/api/agents/worker/loops", json=ASK, params={"loop_id": "it"})
+            await there(tmp_path / "begun")
+            async with process(tmp_path) as again, AsyncClient(base_url=again.url) as looking:
+                assert (await looking.get("/api/loops/it")).json()["stage"] == "executing"
+                (tmp_path / "go").touch()
+                assert (await followed(client, "/api/loops/it/stream"))[-1].data["stage"] == "complete"
+    async with SQLiteJournal(tmp_path / "home" / "runs.db") as journal:
+        assert not [event for event in await journal.read("it") if isinstance(event, Resumed)]
+
+
 async def test_nobody_listens_beyond_this_machine_without_tokens(tmp_path: Path) -> None:
     for options in (("--host", "0.0.0.0"), ("--tokens", "none.json"), ("--port", "70000")):
         (tmp_path / "served_agents.py").write_text(MODULE)

@@ -54,6 +54,9 @@ class Cluster:
                 "no NATS server is named, and none runs here: start one with `flyball up`, or give --nats or "
                 f"${NATS}"
             )
+        running = self.running()
+        if running is not None and set(addresses(named)) == set(running.servers):
+            return running  # who started it has the key to it
         return NatsOptions(
             addresses(named),
             credentials=_text(self.creds),

@@ -132,6 +132,7 @@ async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve
     tenants = services()
     try:
         service = await tenants()
+        await tenants.open_known()
         for system in service.systems.values():
             if isinstance(model := system.agent.config.model, str):
                 await fetched(model)

@@ -158,6 +158,9 @@ class Tokens:
             if seen == self._seen:
                 return
             found = msgspec.json.decode(self.path.read_bytes(), type=_File)
+            for token in found.tokens:
+                if token.tenant:
+                    check_tenant(token.tenant)
         except FileNotFoundError:
             self._tokens, self._seen = {}, None
             return

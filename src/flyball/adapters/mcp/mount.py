@@ -34,6 +34,10 @@ _MOMENT = 1.0
 HOW = "POST /api/loops/{loop_id}/signals, or the client of the API"
 
 
+_IDLE = 300.0
+"""Seconds after which a session that nobody uses is forgotten; clients begin another one by themselves."""
+
+
 class Callers(Protocol):
     """Who calls, by the scope of a request."""
 
@@ -119,6 +123,7 @@ class Sessions:
             # Whoever mounts this has looked at hosts, origins and lengths.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=sys.maxsize,
+            session_idle_timeout=_IDLE,
         )
         async with manager.run():
             kept.set_result(manager)
