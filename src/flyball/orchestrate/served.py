@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias, cast
 
@@ -30,15 +30,19 @@ from flyball.orchestrate.system import System
 Keep: TypeAlias = Callable[[Coroutine[Any, Any, Any], str], "asyncio.Task[Any]"]
 """Has something done for a loop, whoever waits for it."""
 
+Responded: TypeAlias = Callable[[str, SystemResponse], None]
+"""Is told of an agent's response, whoever waits for it."""
+
 _SERVED = "served"
 
 
 class ServedSystem(System):
     """A system whose runs go on without those who asked for them; `keep` has done what is done for a loop."""
 
-    def __init__(self, agent: Agent[Any, Any], keep: Keep, **options: Any) -> None:
+    def __init__(self, agent: Agent[Any, Any], keep: Keep, responded: Responded, **options: Any) -> None:
         super().__init__(agent, **options)
         self._keep = keep
+        self._responded = responded
 
     async def handle(self, request: SystemRequest, *, loop_id: str = "") -> SystemResponse:
         """See `System.handle`. Cancelling who waits leaves the run alone.
@@ -56,7 +60,12 @@ class ServedSystem(System):
 
     def begin(self, request: SystemRequest, loop_id: str) -> asyncio.Task[SystemResponse]:
         """Begin to serve a request; the task is its response."""
-        return self._keep(super().handle(self._stamped(request), loop_id=loop_id), loop_id)
+        return self._keep(self._handled(super().handle(self._stamped(request), loop_id=loop_id)), loop_id)
+
+    async def _handled(self, serving: Awaitable[SystemResponse]) -> SystemResponse:
+        response = await serving
+        self._responded(self.agent.config.name, response)
+        return response
 
     async def submit(self, request: SystemRequest, loop_id: str) -> bool:
         """Have the runtime carry a request's loop on; it is recorded when this returns. False of a flow.
@@ -83,7 +92,7 @@ class ServedSystem(System):
         return self._told(super().answer_stream(loop_id, results), loop_id)
 
     async def _told(self, pieces: Pieces, loop_id: str) -> Pieces:
-        heard = _Heard()
+        heard = _Heard(lambda response: self._responded(self.agent.config.name, response))
         self._keep(heard.hear(pieces), loop_id)
         async for piece in heard.told():
             yield piece
@@ -110,7 +119,8 @@ def _closed() -> AgentRunClosed:
 class _Heard:
     """A stream that is read to its end, whether or not anybody is told of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, responded: Callable[[SystemResponse], None]) -> None:
+        self._responded = responded
         self._pieces: deque[StreamEvent | SystemResponse] = deque()
         self._over = False
         self._stirred = asyncio.Event()
@@ -122,6 +132,8 @@ class _Heard:
                 async for piece in pieces:
                     self._pieces.append(piece)
                     self._stirred.set()
+                    if isinstance(piece, SystemResponse):
+                        self._responded(piece)
         finally:
             self._over = True
             self._stirred.set()

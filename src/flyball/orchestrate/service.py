@@ -45,7 +45,7 @@ from flyball.orchestrate.machines import AnyState, stage
 from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
-from flyball.orchestrate.served import ServedSystem, served_by
+from flyball.orchestrate.served import Responded, ServedSystem, served_by
 from flyball.orchestrate.serving.trying import Pieces
 from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
@@ -106,12 +106,14 @@ class Service:
         self._options: dict[str, Any] = {**options, "runtime": runtime, "journal": runtime.journal}
         if deps is not None:
             self._options["deps"] = deps
+        self.responded: Responded | None = None
+        """Is told of every response, where somebody wants that: whoever counts them."""
         self._systems: dict[str, ServedSystem] = {}
         for agent in agents:
             name = agent.config.name
             if name in self._systems:
                 raise UserError(f"two agents are called {name!r}: give one another name=")
-            self._systems[name] = ServedSystem(agent, self._begun, **self._options)
+            self._systems[name] = ServedSystem(agent, self._begun, self._told, **self._options)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -413,6 +415,10 @@ class Service:
         if reading and name not in self._systems:
             return System(Agent(None, name=name or "agent"), journal=self.journal)
         return self.system(name)
+
+    def _told(self, agent: str, response: SystemResponse) -> None:
+        if self.responded is not None:
+            self.responded(agent, response)
 
     def _other_engine(self, system: System, model: str) -> Engine | None:
         """The engine of a recorded loop's model, where that is another agent's: a fork may have chosen it."""

@@ -239,13 +239,16 @@ def test_nobody_has_more_than_the_rate_and_a_burst(gaps: list[float], rate: int)
 async def test_numbers_for_prometheus() -> None:
     async with here() as (client, _):
         await client.post("/api/agents/counter/requests", json=ASK)
+        chat = {"model": "counter", **ASK}
+        assert (await client.post("/v1/chat/completions", json=chat)).status_code == 200
+        assert (await client.post("/api/agents/counter/requests", json={"messages": []})).status_code == 422
         await client.get("/api/loops/nope")
         text = (await client.get("/metrics")).text
         for line in (
             'flyball_http_requests_total{method="POST",operation="handle_request",status="200"} 1.0',
             'flyball_http_requests_total{method="GET",operation="read_loop",status="404"} 1.0',
-            'flyball_runs_total{agent="counter",outcome="complete"} 1.0',
-            'flyball_tool_calls_total{agent="counter"} 1.0',
+            'flyball_runs_total{agent="counter",outcome="complete"} 2.0',
+            'flyball_tool_calls_total{agent="counter"} 2.0',
         ):
             assert line in text.splitlines()
 

@@ -401,3 +401,14 @@ async def test_an_id_that_is_taken_is_refused_at_once() -> None:
         assert (
             await client.post("/api/agents/buyer/loops", json=ASK, params={"loop_id": "it"})
         ).status_code == 202
+
+
+async def test_names_may_have_slashes() -> None:
+    async with here(Agent("test:Hello.", name="router:maker/model")) as (client, service):
+        path = "/api/agents/router%3Amaker%2Fmodel"
+        assert (await client.get(path)).json()["name"] == "router:maker/model"
+        assert (await client.post(f"{path}/requests", json=ASK)).json()["content"] == "Hello."
+        assert (await client.get("/v1/models/router%3Amaker%2Fmodel")).json()["id"] == "router:maker/model"
+        await Agent("test:Hi.", name="other").run("Hi", journal=service.journal, loop_id="trip/17 é")
+        assert (await client.get("/api/loops/trip%2F17%20%C3%A9")).json()["loop_id"] == "trip/17 é"
+        assert problem(await client.get("/api/loops/..%2F..%2Fetc"))[0] == 404

@@ -70,7 +70,7 @@ def build_api(
     metrics, hubs = Metrics(), Hubs(heartbeat)
     operations = [
         *server_operations(metrics),
-        *request_operations(metrics, hubs),
+        *request_operations(hubs),
         *view_operations(),
         *loop_operations(hubs),
         *openai_operations(),

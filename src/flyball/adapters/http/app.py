@@ -10,7 +10,7 @@ from litestar.exceptions import MethodNotAllowedException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.response.base import ASGIResponse
 
-from flyball.adapters.http.gate import PASSED, App, Gate, Receive, Scope, Send, refuse
+from flyball.adapters.http.gate import PASSED, SLASH, App, Gate, Receive, Scope, Send, refuse
 from flyball.adapters.http.limits import Limits, Rates
 from flyball.adapters.http.logs import Log
 from flyball.adapters.http.metrics import Metrics
@@ -118,7 +118,10 @@ class Api:
 
 def _route(operation: Operation, serving: Serving) -> HTTPRouteHandler:
     async def perform(request: Request[Any, Any, Any]) -> ASGIResponse:
-        return Performed(operation, request.path_params, serving)
+        values: dict[str, str] = request.path_params
+        if any(SLASH in value for value in values.values()):
+            values = {name: value.replace(SLASH, "/") for name, value in values.items()}
+        return Performed(operation, values, serving)
 
     perform.__name__ = operation.name
     path = operation.path.replace("}", ":str}")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from ipaddress import ip_address
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -32,6 +32,8 @@ PASSED = "flyball"
 """Where in a scope it stands what the gate found out."""
 OPEN = frozenset(("/health", "/ready"))
 """Paths that need no token: those who look after processes have none."""
+SLASH = "\ue000"
+"""What stands for a slash that is part of a name, such as a model's, until routes are found."""
 _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
@@ -66,6 +68,8 @@ class Gate:
         began = time.perf_counter()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         passed = scope[PASSED] = Passed(NOBODY_IN_PARTICULAR, _correlation(headers), headers)
+        if b"%2" in (raw := scope.get("raw_path") or b""):
+            scope["path"] = _kept_apart(raw)
         passed.openai = scope["path"].startswith("/v1/")
         more = [*_ALWAYS, (b"x-request-id", passed.correlation.request_id.encode("latin-1"))]
         if trace := passed.correlation.traceparent:
@@ -152,6 +156,12 @@ def _correlation(headers: dict[str, str]) -> Correlation:
     if not ids.trace_id:
         return Correlation(request_id=ids.request_id, trace_id=new_id())
     return ids
+
+
+def _kept_apart(raw: bytes) -> str:
+    """A path whose names may have slashes in them, which are not those between them."""
+    names = [unquote(name).replace("/", SLASH) for name in raw.partition(b"?")[0].decode("ascii").split("/")]
+    return "/".join(names)
 
 
 def _method(scope: Scope) -> str:

@@ -56,7 +56,9 @@ class Metrics:
             self._seconds.labels(operation).observe(seconds)
 
     def ran(self, agent: str, response: SystemResponse) -> None:
-        """A run that was asked for here ended so."""
+        """A run that was asked for here ended so; what was refused was none."""
+        if not response.loop_id:
+            return
         outcome = "complete" if response.error is None else response.error.code
         self._runs.labels(agent, outcome).inc()
         usage = response.usage

@@ -92,9 +92,11 @@ class Serving:
         self, operation: Operation, values: Mapping[str, str], scope: Scope, receive: Receive
     ) -> Answer | Stream:
         passed: Passed = scope[PASSED]
+        service = await self._services(passed.principal.tenant)
+        service.responded = self._metrics.ran
         asking = Asking(
             principal=passed.principal,
-            service=await self._services(passed.principal.tenant),
+            service=service,
             correlation=passed.correlation,
             headers=passed.headers,
             values=values,

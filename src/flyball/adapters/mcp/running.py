@@ -138,7 +138,9 @@ class Run:
 
     def _served(self, serving: asyncio.Task[SystemResponse]) -> SystemResponse:
         if not serving.cancelled():
-            return serving.result()
+            response = serving.result()
+            if response.error is None or response.error.code != AgentRunClosed.code:
+                return response
         closed = AgentRunClosed(
             f"the server ends; run {self._loop_id} is recorded, and goes on with the next one: call again "
             f"then, with the same prompt and loop_id={self._loop_id}"

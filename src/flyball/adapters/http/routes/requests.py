@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.frames import frame
 from flyball.adapters.http.hub import Hub
-from flyball.adapters.http.metrics import Metrics
 from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.problems import MEDIA_TYPE, Gone, problem_of
 from flyball.adapters.http.serving import LOOP
@@ -47,7 +46,7 @@ class Begun(Struct, frozen=True):
     loop_id: str
 
 
-def request_operations(metrics: Metrics, hubs: Callable[[Service], Hub]) -> list[Operation]:
+def request_operations(hubs: Callable[[Service], Hub]) -> list[Operation]:
     """The operations that have agents serve requests. `hubs` gives the hub of a service."""
 
     async def handle_request(asking: Asking) -> Answer:
@@ -55,7 +54,6 @@ def request_operations(metrics: Metrics, hubs: Callable[[Service], Hub]) -> list
         loop_id = query.loop_id or new_id()
         cancel = await _cancelling(asking, query, loop_id)
         response = await _unless_gone(asking, asking.service.handle(agent, request, loop_id=loop_id), cancel)
-        metrics.ran(agent, response)
         return answer_of(response, asking)
 
     async def stream_request(asking: Asking) -> Stream:
@@ -74,7 +72,6 @@ def request_operations(metrics: Metrics, hubs: Callable[[Service], Hub]) -> list
                 yield frame("problem", problem_of(error.record(), asking.correlation.request_id))
 
         def last(response: SystemResponse) -> bytes:
-            metrics.ran(agent, response)
             if response.error is None:
                 return frame("response", response.to_json())
             return frame("problem", problem_of(response.error, asking.correlation.request_id, response))
