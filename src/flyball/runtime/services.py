@@ -20,6 +20,7 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.served import served_by
 from flyball.orchestrate.service import DeadLetter, Service
+from flyball.runtime.places import make_private
 from flyball.runtime.sqlite import SQLiteJournal
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def local_services(
 
     async def open_one(tenant: str) -> OpenService:
         file = journal if not tenant else journal.parent / "tenants" / tenant / journal.name
-        _make_private(file)
+        make_private(file)
         opened = SQLiteJournal(file)
         await opened.__aenter__()
         runtime = LocalRuntime(opened)
@@ -193,21 +194,6 @@ def _is_ours(first: Any) -> bool:
     """Whether a loop was begun by a service, and not under another loop."""
     begun = isinstance(first, Started | FlowStarted) and not first.parent_loop_id
     return begun and bool(served_by(first.metadata))
-
-
-def _make_private(file: Path) -> None:
-    """Have a file that only its owner may read, where there is none yet.
-
-    Raises:
-        UserError: it cannot be made.
-    """
-    if file.exists():
-        return
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
-    except OSError as error:
-        raise UserError(f"the journal {file} cannot be made: {error.strerror or error}") from error
 
 
 def _joined(file: Path) -> tuple[int | None, bool]:

@@ -153,3 +153,12 @@ def run(
     """
     with Session(loop_factory, patience) as session:
         return session.run(work)
+
+
+def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Uvloop's event loop, where it is installed: it is not on every system."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop

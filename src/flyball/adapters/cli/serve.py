@@ -14,7 +14,7 @@ from flyball.adapters.cli.driven import default_model
 from flyball.adapters.cli.loading import agents_of, deps_of
 from flyball.adapters.cli.others import adapter
 from flyball.adapters.cli.places import data_folder
-from flyball.adapters.cli.running import run
+from flyball.adapters.cli.running import fast_loop, run
 from flyball.adapters.cli.screen import err
 from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.core.errors import MissingExtra, UserError
@@ -154,15 +154,6 @@ def _say(url: str, names: str, options: dict[str, Any]) -> None:
     err().print(f"serving {names} at {url}, for {who}")
     more = f" · MCP clients: {url}{MCP}" if options["mounts"] else ""
     err().print(f"  try: curl {url}/api/agents · OpenAI clients: base_url={url}/v1{more}", style="dim")
-
-
-def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Uvloop's event loop, where it is installed: it is not on every system."""
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        return None
-    return new_event_loop
 
 
 def tokens_file(given: Path | None) -> Path:

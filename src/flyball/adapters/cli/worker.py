@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
@@ -13,7 +12,7 @@ from cyclopts import Parameter
 from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.endpoints import within_limits
 from flyball.adapters.cli.loading import agents_of, deps_of
-from flyball.adapters.cli.running import run
+from flyball.adapters.cli.running import fast_loop, run
 from flyball.adapters.cli.screen import err
 from flyball.core.errors import UserError
 from flyball.runtime.nats.server.running import announced, server_folder
@@ -48,7 +47,7 @@ def worker(
     """
     del debug
     found, kinds = within_limits(agents_of(agents), endpoint), _kinds(serve)
-    return run(_work(cluster.options(), found, kinds, deps_of(deps)), _fast_loop())
+    return run(_work(cluster.options(), found, kinds, deps_of(deps)), fast_loop())
 
 
 def up(
@@ -77,17 +76,8 @@ def up(
     del debug
     found = within_limits(agents_of(agents), endpoint)
     if cluster.nats is not None:
-        return run(_work(cluster.options(), found, _kinds(_EVERY), deps_of(deps)), _fast_loop())
-    return run(_up(found, port, deps_of(deps)), _fast_loop())
-
-
-def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Uvloop's event loop, where it is installed: it is not on every system."""
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        return None
-    return new_event_loop
+        return run(_work(cluster.options(), found, _kinds(_EVERY), deps_of(deps)), fast_loop())
+    return run(_up(found, port, deps_of(deps)), fast_loop())
 
 
 async def _up(agents: list[Any], port: int, deps: Any) -> int:

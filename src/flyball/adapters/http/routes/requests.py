@@ -25,6 +25,8 @@ from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.service import Service
 
 _encode = msgspec.json.Encoder().encode
+_MOMENT = 0.1
+"""Seconds for which nobody looks whether a caller is still there."""
 _RECORDED = 10.0
 """Seconds in which a run that was asked for is recorded, or was refused."""
 
@@ -187,14 +189,20 @@ async def _unless_gone(
         Gone: it is not. The run goes on, unless it is to be cancelled.
     """
     serving = asyncio.ensure_future(serving)
-    gone = asyncio.ensure_future(asking.gone())
     try:
-        await asyncio.wait([serving, gone], return_when=asyncio.FIRST_COMPLETED)
+        # Who is answered in a moment is not watched: that would take longer than many an answer.
+        await asyncio.wait([serving], timeout=_MOMENT)
+        if serving.done():
+            return serving.result()
+        gone = asyncio.ensure_future(asking.gone())
+        try:
+            await asyncio.wait([serving, gone], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
         if serving.done():
             return serving.result()
         if cancel is not None:
             await cancel()
         raise Gone("who asked has gone away")
     finally:
-        gone.cancel()
         serving.cancel()
