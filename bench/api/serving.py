@@ -44,7 +44,10 @@ def served(
         profile: where to write what its time went into, as cProfile saw it (which slows it down).
     """
     token = _token(folder) if tokens else ""
-    command = [sys.executable, *(["-m", "cProfile", "-o", str(profile)] if profile is not None else [])]
+    command = [
+        sys.executable,
+        *(["-m", "cProfile", "-o", str(profile.resolve())] if profile is not None else []),
+    ]
     if memory:
         command += ["-m", "bench.api.in_memory"]
     else:

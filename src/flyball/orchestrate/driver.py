@@ -397,7 +397,13 @@ class Drive(Performing):
         """Whether only results from outside can go on: for the loop itself, or for those under it."""
         if held and wanted and all(name in held for name in wanted):
             return not self.state.awaiting
-        return not self.stays and waits_for_results(self.state)
+        if not waits_for_results(self.state):
+            return False
+        self.stood_still()
+        return not self.stays
+
+    def stood_still(self) -> None:
+        """Called when all is recorded, and nothing but results from outside can go on."""
 
     def _deferred(self, below: Iterable[Deferred]) -> Deferred:
         return deferred(self.state, self.journal, self.bindings.tracker, below)

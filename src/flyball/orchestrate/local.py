@@ -236,6 +236,7 @@ class LocalRuntime:
             drive.hearers = lambda: self._hearing.get(loop_id, ())
             task = asyncio.create_task(self._driven(drive))
             task.add_done_callback(_looked_at)
+            task.add_done_callback(drive.stood_still)
             self._carried[loop_id] = _Carried(bindings, clock, task, drive)
         return length
 
@@ -271,7 +272,14 @@ class LocalRuntime:
         return None if well else task
 
     async def _ended(self, loop_id: str) -> State:
-        """The state of a loop once it is over."""
+        """The state of a loop once it is over, or waits for results from outside."""
+        carried = self._carried.get(loop_id)
+        if carried is not None and await carried.came_to_rest():
+            return carried.drive.state
+        return await self._told_ended(loop_id)
+
+    async def _told_ended(self, loop_id: str) -> State:
+        """`_ended`, by what the journal says: others may drive the loop, or say something to it."""
         ending = asyncio.ensure_future(until_done(self._journal, loop_id))
         try:
             while not ending.done():
@@ -338,6 +346,18 @@ class _Carried:
         waits = waits_for_results(state) or stage_of(state) in (Stage.PAUSED, Stage.AWAITING_APPROVAL)
         return not (self.task.done() or waits)
 
+    async def came_to_rest(self) -> bool:
+        """Wait until it is driven no further here; whether that is because it is over.
+
+        If so, its drive has the state that the journal leads to. Otherwise only the journal knows.
+        """
+        if self.task.done() or waits_for_results(self.drive.state):
+            return False
+        rest = asyncio.get_running_loop().create_future()
+        self.drive.resting.append(rest)
+        await rest
+        return self.drive.done and self.task.done()
+
 
 class _HeardDrive(Drive):
     """A drive whose model calls are made in pieces while somebody hears of them."""
@@ -348,6 +368,18 @@ class _HeardDrive(Drive):
     hearers: Callable[[], Sequence[Hearing]] = staticmethod(lambda: ())
     said: Sequence[Delta] = ()
     """The pieces of the model call under way, for who begins to hear in the middle of it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.resting: list[asyncio.Future[None]] = []
+        """Those who wait until it is driven no further."""
+
+    def stood_still(self, _: object = None) -> None:
+        """Tell those who wait for that."""
+        resting, self.resting = self.resting, []
+        for one in resting:
+            if not one.done():
+                one.set_result(None)
 
     def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
         """Carry out one effect."""

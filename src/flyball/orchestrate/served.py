@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias, cast
 
@@ -49,21 +49,17 @@ class ServedSystem(System):
 
         A run that is driven no longer, because its service ends, is an error in the response.
         """
-        loop_id = loop_id or new_id()
-        serving = self.begin(request, loop_id)
-        try:
-            return await asyncio.shield(serving)
-        except asyncio.CancelledError:
-            if not serving.cancelled():
-                raise
-        return replace(refusal_of(request, _closed(), loop_id), loop_id=loop_id)
+        return await asyncio.shield(self.begin(request, loop_id or new_id()))
 
     def begin(self, request: SystemRequest, loop_id: str) -> asyncio.Task[SystemResponse]:
-        """Begin to serve a request; the task is its response."""
-        return self._keep(self._handled(super().handle(self._stamped(request), loop_id=loop_id)), loop_id)
+        """Begin to serve a request; the task gives its response, also if the service ends first."""
+        return self._keep(self._handled(request, loop_id), loop_id)
 
-    async def _handled(self, serving: Awaitable[SystemResponse]) -> SystemResponse:
-        response = await serving
+    async def _handled(self, request: SystemRequest, loop_id: str) -> SystemResponse:
+        try:
+            response = await super().handle(self._stamped(request), loop_id=loop_id)
+        except asyncio.CancelledError:  # by the service, which ends: nobody else has the task
+            return replace(refusal_of(request, _closed(), loop_id), loop_id=loop_id)
         self._responded(self.agent.config.name, response)
         return response
 

@@ -217,6 +217,14 @@ class Service:
         """
         return await self.system(agent).handle(request, loop_id=loop_id)
 
+    def serve(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> asyncio.Task[SystemResponse]:
+        """Begin to serve a request; the task gives the response, and goes on whoever waits for it.
+
+        Raises:
+            UnknownAgent: there is no such agent.
+        """
+        return self.system(agent).begin(request, loop_id or new_id())
+
     def stream(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> Pieces:
         """Serve a request in pieces, and last the response; see `System.stream`.
 
@@ -395,6 +403,7 @@ class Service:
             # What is busy between its loops has a moment; what is left then waits for somebody.
             if not self._tasks or not (await asyncio.wait(self._tasks, timeout=min(left, _MOMENT)))[0]:
                 break
+        await asyncio.sleep(0)  # what was begun just now is told of its end, too
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -55,7 +55,7 @@ def request_operations(hubs: Callable[[Service], Hub]) -> list[Operation]:
         agent, request, query = await _read(asking)
         loop_id = query.loop_id or new_id()
         cancel = await _cancelling(asking, query, loop_id)
-        response = await _unless_gone(asking, asking.service.handle(agent, request, loop_id=loop_id), cancel)
+        response = await _unless_gone(asking, asking.service.serve(agent, request, loop_id=loop_id), cancel)
         return answer_of(response, asking)
 
     async def stream_request(asking: Asking) -> Stream:
@@ -181,28 +181,24 @@ async def _cancelling(asking: Asking, query: RunQuery, loop_id: str) -> Callable
 
 
 async def _unless_gone(
-    asking: Asking, serving: Awaitable[SystemResponse], cancel: Callable[[], Awaitable[None]] | None
+    asking: Asking, serving: asyncio.Task[SystemResponse], cancel: Callable[[], Awaitable[None]] | None
 ) -> SystemResponse:
     """What is served, for as long as its caller is there.
 
     Raises:
         Gone: it is not. The run goes on, unless it is to be cancelled.
     """
-    serving = asyncio.ensure_future(serving)
+    # Who is answered in a moment is not watched: that would take longer than many an answer.
+    await asyncio.wait([serving], timeout=_MOMENT)
+    if serving.done():
+        return serving.result()
+    gone = asyncio.ensure_future(asking.gone())
     try:
-        # Who is answered in a moment is not watched: that would take longer than many an answer.
-        await asyncio.wait([serving], timeout=_MOMENT)
-        if serving.done():
-            return serving.result()
-        gone = asyncio.ensure_future(asking.gone())
-        try:
-            await asyncio.wait([serving, gone], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            gone.cancel()
-        if serving.done():
-            return serving.result()
-        if cancel is not None:
-            await cancel()
-        raise Gone("who asked has gone away")
+        await asyncio.wait([serving, gone], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        serving.cancel()
+        gone.cancel()
+    if serving.done():
+        return serving.result()
+    if cancel is not None:
+        await cancel()
+    raise Gone("who asked has gone away")
