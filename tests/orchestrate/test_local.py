@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flyball import Agent, LocalRuntime, MemoryJournal, RunContext, Runtime, SQLiteJournal, tool
-from flyball.core.errors import AgentRunClosed, FlyballError, JournalFailure, UserError
+from flyball.core.errors import AgentRunClosed, FlyballError, JournalFailure, LoopMismatch, UserError
 from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Resumed
 from flyball.inference.answers import tool_call as call
 from flyball.inference.stream import TextDelta
@@ -147,12 +147,46 @@ async def test_a_journal_that_fails_is_told_to_those_who_wait_and_all_that_was_r
         assert (await runtime.result(agent, "l1")).output == "2"
 
 
-async def test_what_nobody_waits_for_may_fail_in_silence() -> None:
+async def test_what_nobody_waits_for_and_fails_is_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     async with LocalRuntime(Broken(1)) as runtime:
         agent = Agent(Script("hi"))
-        await runtime.submit(agent, "go")
+        await runtime.submit(agent, "go", loop_id="l1")
         for _ in range(10):
             await asyncio.sleep(0)
+    assert (
+        "loop l1 is driven no longer, and stays as it is recorded: the disk is full"
+        in capsys.readouterr().err
+    )
+
+
+async def test_two_runtimes_over_one_journal_drive_a_loop_once() -> None:
+    journal = MemoryJournal()
+    agent, place = hanging_in("tool")
+    async with LocalRuntime(journal) as one, LocalRuntime(journal) as other:
+        first = asyncio.ensure_future(agent.run("go", loop_id="l1", runtime=one))
+        await place.entered.wait()
+        second = asyncio.ensure_future(agent.run("go", loop_id="l1", runtime=other))
+        with pytest.raises(LoopMismatch):
+            await agent.run("something else", loop_id="l1", runtime=other)
+        await other.carry_on(agent.bindings(), "l1")
+        place.let_go.set()
+        assert [result.output for result in await asyncio.gather(first, second)] == ["done", "done"]
+    assert not any(isinstance(event, Resumed) for event in await journal.read("l1"))
+
+
+async def test_what_one_runtime_leaves_the_other_goes_on_with() -> None:
+    journal = MemoryJournal()
+    agent, place = hanging_in("tool")
+    async with LocalRuntime(journal) as other:
+        async with LocalRuntime(journal) as one:
+            first = asyncio.ensure_future(agent.run("go", loop_id="l1", runtime=one))
+            await place.entered.wait()
+            second = asyncio.ensure_future(agent.run("go", loop_id="l1", runtime=other))
+            await asyncio.sleep(0)
+        with pytest.raises(AgentRunClosed):
+            await first
+        place.let_go.set()
+        assert (await asyncio.wait_for(second, PATIENCE)).output == "done"
 
 
 async def test_signals_come_from_anywhere_and_have_the_loops_own_time() -> None:

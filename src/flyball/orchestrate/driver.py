@@ -56,10 +56,11 @@ from flyball.orchestrate.children import (
     heed_parent,
     tell_parent,
 )
+from flyball.orchestrate.claims import claim_on
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.editing import editor_bindings, editor_loop, editor_started
 from flyball.orchestrate.family import pass_on
-from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.journal import Claim, Journal
 from flyball.orchestrate.machine import fold, owed, start, take
 from flyball.orchestrate.matching import check_bound, check_same
 from flyball.orchestrate.performers import call_cancelled
@@ -151,6 +152,7 @@ class Drive(Performing):
         if bindings.watched is not None and not cls.watches:
             kind: type[Drive] = bindings.watched(cls)
             return await kind.begin(bindings, journal, started, clock, shared=shared, parent=parent)
+        claim = cls.claimed(journal, started.loop_id) if shared else None
         try:
             if started.parent_loop_id:
                 begun, length = await begin(journal, started, clock, parent)
@@ -160,9 +162,12 @@ class Drive(Performing):
                 length = await journal.append(started.loop_id, (started,), 0)
                 state = start(started)
         except JournalConflict:
+            if claim is not None:
+                claim.release()
             drive = await cls.take_over(bindings, journal, started.loop_id, clock, started)
         else:
             drive = cls(bindings, journal, state, length, clock, shared=shared)
+            drive.held = claim
         if parent is not None:
             drive.parent = parent
         return drive
@@ -186,6 +191,7 @@ class Drive(Performing):
         """
         if bindings.watched is not None and not cls.watches:
             return await bindings.watched(cls).take_over(bindings, journal, loop_id, clock, wanted)
+        claim = cls.claimed(journal, loop_id)
         events = await journal.read(loop_id)
         if wanted is not None and events:
             check_same(events, wanted)
@@ -198,12 +204,18 @@ class Drive(Performing):
             state = fold(events, f"loop {loop_id}")
         drive = cls(bindings, journal, state, len(events), clock)
         if state.at != "done":
+            drive.held = claim
             now = clock.now()
             drive.take(Resumed(now, VERSION, state.epoch + 1))
             if state.deadline is not None and now >= state.deadline:
                 drive.take(TimePassed(now))  # before anything is begun that there is no time for
             await drive.flush()
         return drive
+
+    @classmethod
+    def claimed(cls, journal: Journal, loop_id: str) -> Claim | None:
+        """A claim on a loop that is about to be driven. Who was asked to drive it does, also without one."""
+        return claim_on(journal, loop_id)
 
     # Running
 
@@ -239,6 +251,7 @@ class Drive(Performing):
 
     def close(self) -> None:
         """Let go of the timer and the journal. The loop stays as it is recorded."""
+        self.release()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -311,7 +324,7 @@ class Drive(Performing):
                 if not to_end and self.state.at != "end":
                     return
         finally:
-            if to_end and (self._timer is not None or self._follower is not None):
+            if to_end and (self._timer or self._follower or self.held) is not None:
                 self.close()
 
     def look_out(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import dropwhile, islice
 from typing import Protocol, runtime_checkable
 
@@ -56,18 +57,55 @@ class Journal(Protocol):
         ...
 
 
+class Claim:
+    """That a loop is driven by whoever has this; see `Claimable`. One that is forgotten is released, too."""
+
+    __slots__ = ("_release",)
+
+    def __init__(self, release: Callable[[], object]) -> None:
+        self._release: Callable[[], object] | None = release
+
+    def release(self) -> None:
+        """Let go of the loop. A second time does nothing."""
+        release, self._release = self._release, None
+        if release is not None:
+            release()
+
+    __del__ = release
+
+
+@runtime_checkable
+class Claimable(Protocol):
+    """A journal that knows which of its loops are driven just now, by any process that uses it.
+
+    A claim is a courtesy, and no lock: who drives a loop has one, and who would go on with loops by itself (a
+    runtime, a server that was started again) leaves those alone that are claimed. What keeps two drivers
+    apart is the journal: one that takes a loop over fences the other off, claimed or not. A claim ends with
+    the process that has it, however that ends.
+    """
+
+    def claim(self, loop_id: str) -> Claim | None:
+        """Claim a loop, whether or not it is there yet; None while somebody else has it."""
+        ...
+
+    def is_claimed(self, loop_id: str) -> bool:
+        """Whether somebody has claimed a loop: in this process or in another."""
+        ...
+
+
 class MemoryJournal:
     """A journal in memory: for runs that need not outlive their process, and for tests.
 
     It belongs to one event loop, and to its thread.
     """
 
-    __slots__ = ("_arrival", "_loops")
+    __slots__ = ("_arrival", "_claimed", "_loops")
 
     def __init__(self, first: Started | None = None) -> None:
         """Make a journal: empty, or with the first event of a loop."""
         self._loops: dict[str, list[Event]] = {} if first is None else {first.loop_id: [first]}
         self._arrival: dict[str, asyncio.Event] | None = None
+        self._claimed: set[str] | None = None
 
     async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
         """See `Journal.append`."""
@@ -124,3 +162,16 @@ class MemoryJournal:
     async def sizes(self, loop_ids: Sequence[str]) -> list[int]:
         """See `Journal.sizes`."""
         return [len(self._loops.get(loop_id, ())) for loop_id in loop_ids]
+
+    def claim(self, loop_id: str) -> Claim | None:
+        """See `Claimable.claim`."""
+        if self._claimed is None:
+            self._claimed = set()
+        if loop_id in self._claimed:
+            return None
+        self._claimed.add(loop_id)
+        return Claim(partial(self._claimed.discard, loop_id))
+
+    def is_claimed(self, loop_id: str) -> bool:
+        """See `Claimable.is_claimed`."""
+        return self._claimed is not None and loop_id in self._claimed

@@ -18,7 +18,7 @@ from flyball.core.events import ChildEnded, ChildStarted, Event, Resumed
 from flyball.core.signals import Signal
 from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.children import reaching
-from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.journal import Claim, Journal, MemoryJournal
 from flyball.orchestrate.machine import take
 from flyball.orchestrate.machines import AnyState, fold
 from flyball.orchestrate.machines import take as take_any
@@ -35,6 +35,8 @@ class Ledger(Generic[StateT]):
     _busy = False
     _free: asyncio.Event | None = None
     _unsure = False
+    held: Claim | None = None
+    """That it is driven here, for whoever else would go on with it."""
     watches = False
     """Whether somebody is told what is recorded."""
 
@@ -45,6 +47,12 @@ class Ledger(Generic[StateT]):
         self.length = length
         self.clock = clock
         self.pending: list[Event] = []
+
+    def release(self) -> None:
+        """It is driven here no longer."""
+        claim, self.held = self.held, None
+        if claim is not None:
+            claim.release()
 
     def take(self, event: Event) -> bool:
         """Fold an event, if it fits here; `flush` makes it durable."""

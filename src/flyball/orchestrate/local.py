@@ -3,23 +3,27 @@
 They end with the process; what they recorded does not, if the journal outlives it: a loop that is submitted
 again by its id goes on where it stopped. Signals, and who follows, reach a loop through the journal, so over
 SQLite they may come from another process.
+
+A loop that another process drives is left to it. Who waits for it here is told what the journal says; and if
+that process dies, the loop is gone on with here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from typing_extensions import Unpack
 
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT
 from flyball.core.effects import Effect, Infer
-from flyball.core.errors import LoopTakenOver
+from flyball.core.errors import Deferred, FlyballError, JournalFailure, LoopTakenOver
 from flyball.core.events import Event, Outcome, Reopened, Stage, Started
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
@@ -29,6 +33,7 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult, send_results
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.calls import waits_for_results
+from flyball.orchestrate.claims import DrivenElsewhere, claim_on, is_claimed
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.edited import has_edited
@@ -36,7 +41,7 @@ from flyball.orchestrate.editing import editor_loop
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.followed import Recorded, told
 from flyball.orchestrate.hearing import Hearing, raise_failure
-from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.journal import Claim, Journal, MemoryJournal
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.matching import check_same
 from flyball.orchestrate.model_call import infer_in_pieces
@@ -48,10 +53,15 @@ from flyball.orchestrate.runtime import check_kept, check_submitted, result_once
 from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
 
+_log = logging.getLogger("flyball.loops")
+
 _REMEMBERED = 100
 """Loops that ended badly for which it is remembered how they are driven."""
+_AGAIN = 5.0
+"""Seconds after which a journal that failed is tried again."""
 _LOOK = 0.1
-"""Seconds after which is looked whether what is busy has come to wait for somebody."""
+"""Seconds after which is looked again: whether what is busy has come to wait for somebody, or what others
+drive is still driven."""
 
 
 class LocalRuntime:
@@ -67,6 +77,9 @@ class LocalRuntime:
         """The loops that were begun here and have not ended well: one that failed may be tried again."""
         self._failed: deque[str] = deque()
         """Those of them that have ended, the first at first: not all are remembered."""
+        self._elsewhere: dict[str, _Left] = {}
+        """The loops that were begun here, too, and are left to others for as long as those drive them."""
+        self._looking: asyncio.Task[None] | None = None
         self._beginning: dict[str, asyncio.Event] = {}
         self._hearing: dict[str, list[Hearing]] = {}
 
@@ -126,16 +139,19 @@ class LocalRuntime:
         return await send_results(self._journal, loop_id, results, clock, wanted)
 
     async def carry_on(self, bindings: Bindings, loop_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
-        """See `Runtime.carry_on`. A driver of another process that still works on it is fenced off."""
+        """See `Runtime.carry_on`."""
         async with self._alone(loop_id):
             carried = self._carried.get(loop_id)
             if carried is not None and not carried.task.done():
                 return
             _, state = await load(self._journal, loop_id)
-            if state.at != "done":
-                self._carry(
-                    await _HeardDrive.take_over(bindings, self._journal, loop_id, clock), bindings, clock
-                )
+            if state.at == "done":
+                return
+            try:
+                drive = await _HeardDrive.take_over(bindings, self._journal, loop_id, clock)
+            except DrivenElsewhere:
+                return
+            self._carry(drive, bindings, clock)
 
     async def drain(self, seconds: float) -> None:
         """See `Runtime.drain`."""
@@ -149,6 +165,8 @@ class LocalRuntime:
     async def aclose(self) -> None:
         """Stop driving. The loops stay as they are recorded."""
         tasks = [carried.task for carried in self._carried.values()]
+        if self._looking is not None:
+            tasks.append(self._looking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -203,8 +221,40 @@ class LocalRuntime:
                 events = await self._journal.read(loop_id)
                 check_same(events, started)
                 return len(events)
-            drive = await _HeardDrive.begin(bindings, self._journal, started, clock)
-            return self._carry(drive, bindings, clock)
+            while True:
+                try:
+                    drive = await _HeardDrive.begin(bindings, self._journal, started, clock)
+                except DrivenElsewhere:
+                    if await self._journal.wait(loop_id, 0, _LOOK):
+                        return await self._leave(_Left(bindings, started, clock))
+                else:
+                    return self._carry(drive, bindings, clock)
+
+    async def _leave(self, left: _Left) -> int:
+        """Leave a loop to whoever drives it; how many events it has."""
+        loop_id = left.started.loop_id
+        events = await self._journal.read(loop_id)
+        check_same(events, left.started)
+        self._elsewhere[loop_id] = left
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_after())
+        return len(events)
+
+    async def _look_after(self) -> None:
+        """Go on with what was left to others, once they do not drive it any more."""
+        while self._elsewhere:
+            await asyncio.sleep(_LOOK)
+            for name, left in list(self._elsewhere.items()):
+                if is_claimed(self._journal, name):
+                    continue
+                del self._elsewhere[name]
+                try:
+                    await self._begin(left.bindings, left.started, left.clock)
+                except FlyballError as error:
+                    _log.warning("loop %s was left by its driver, and is not gone on with: %s", name, error)
+                    if isinstance(error, JournalFailure):
+                        self._elsewhere[name] = left
+                        await asyncio.sleep(_AGAIN)
 
     async def _go_on(self, loop_id: str) -> None:
         """Drive on a loop that was opened again, if nobody does yet."""
@@ -213,7 +263,10 @@ class LocalRuntime:
             if carried is None or not isinstance((await self._journal.read(loop_id))[-1], Reopened):
                 return
             await asyncio.wait([carried.task])  # it has recorded the end, and is about to see that
-            drive = await _HeardDrive.take_over(carried.bindings, self._journal, loop_id, carried.clock)
+            try:
+                drive = await _HeardDrive.take_over(carried.bindings, self._journal, loop_id, carried.clock)
+            except DrivenElsewhere:
+                return
             self._carry(drive, carried.bindings, carried.clock)
 
     @asynccontextmanager
@@ -234,7 +287,7 @@ class LocalRuntime:
         length, loop_id = drive.length, drive.loop_id
         if not drive.done:
             drive.hearers = lambda: self._hearing.get(loop_id, ())
-            task = asyncio.create_task(self._driven(drive))
+            task = asyncio.create_task(self._driven(drive), name=loop_id)
             task.add_done_callback(_looked_at)
             task.add_done_callback(drive.stood_still)
             self._carried[loop_id] = _Carried(bindings, clock, task, drive)
@@ -285,9 +338,13 @@ class LocalRuntime:
             while not ending.done():
                 driving = self.driving(loop_id)
                 await asyncio.wait(
-                    [ending] if driving is None else [ending, driving], return_when=asyncio.FIRST_COMPLETED
+                    [ending] if driving is None else [ending, driving],
+                    timeout=_LOOK if loop_id in self._elsewhere else None,
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
-                if not ending.done() and driving is not None and self.driving(loop_id) is driving:
+                if ending.done() or driving is None or not driving.done():
+                    continue
+                if self.driving(loop_id) is driving:
                     raise_failure(driving, loop_id)
             return ending.result()
         finally:
@@ -324,6 +381,14 @@ class LocalFollowing(Hearing):
     async def signal(self, signal: Signal) -> Stage:
         """See `Following.signal`."""
         return await self._runtime.signal(self.loop_id, signal)
+
+
+class _Left(NamedTuple):
+    """A loop that somebody else drives, and how it is driven here if need be."""
+
+    bindings: Bindings
+    started: Started
+    clock: Clock
 
 
 class _Carried:
@@ -374,6 +439,18 @@ class _HeardDrive(Drive):
         self.resting: list[asyncio.Future[None]] = []
         """Those who wait until it is driven no further."""
 
+    @classmethod
+    def claimed(cls, journal: Journal, loop_id: str) -> Claim | None:
+        """See `Drive.claimed`: what somebody else drives is left to them.
+
+        Raises:
+            DrivenElsewhere: somebody does.
+        """
+        claim = claim_on(journal, loop_id)
+        if claim is None and is_claimed(journal, loop_id):
+            raise DrivenElsewhere
+        return claim
+
     def stood_still(self, _: object = None) -> None:
         """Tell those who wait for that."""
         resting, self.resting = self.resting, []
@@ -410,6 +487,9 @@ def _is_shown(effect: Effect) -> bool:
 
 
 def _looked_at(task: asyncio.Task[None]) -> None:
-    """A failure is raised where somebody waits for the loop; that nobody does is no reason to complain."""
-    if not task.cancelled():
-        task.exception()
+    """A failure is raised where somebody waits for the loop; the log has it, for nobody may."""
+    error = None if task.cancelled() else task.exception()
+    if isinstance(error, LoopTakenOver | Deferred):
+        return  # others go on with it
+    if error is not None:
+        _log.error("loop %s is driven no longer, and stays as it is recorded: %s", task.get_name(), error)

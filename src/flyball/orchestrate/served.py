@@ -14,16 +14,22 @@ from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from flyball.core.errors import AgentRunClosed
+from flyball.core.errors import AgentRunClosed, LoopMismatch
 from flyball.core.ids import new_id
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
+from flyball.orchestrate.claims import is_claimed
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.flow.doing import Hear
+from flyball.orchestrate.flow_state import FlowState
+from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.provenance import KEY
+from flyball.orchestrate.recorded import load_any
 from flyball.orchestrate.requesting import identified
 from flyball.orchestrate.responding import refusal_of
 from flyball.orchestrate.runtime import Runtime
+from flyball.orchestrate.serving.flows import flow_input
 from flyball.orchestrate.serving.trying import Pieces
 from flyball.orchestrate.system import System
 
@@ -34,6 +40,8 @@ Responded: TypeAlias = Callable[[str, SystemResponse], None]
 """Is told of an agent's response, whoever waits for it."""
 
 _SERVED = "served"
+_LOOK = 0.5
+"""Seconds after which is looked whether a flow is still driven by somebody else."""
 
 
 class ServedSystem(System):
@@ -62,6 +70,16 @@ class ServedSystem(System):
             return replace(refusal_of(request, _closed(), loop_id), loop_id=loop_id)
         self._responded(self.agent.config.name, response)
         return response
+
+    async def _flow_served(
+        self, request: SystemRequest, loop_id: str, hear: Hear | None = None
+    ) -> SystemResponse:
+        """Serve a request by a flow. One that is driven by now, here or elsewhere, is waited for."""
+        journal = self._journal()
+        while is_claimed(journal, loop_id):
+            if await journal.wait(loop_id, 0, _LOOK):  # it may have been claimed just now
+                await _left_alone(journal, loop_id, request)
+        return await super()._flow_served(request, loop_id, hear)
 
     async def submit(self, request: SystemRequest, loop_id: str) -> bool:
         """Have the runtime carry a request's loop on; it is recorded when this returns. False of a flow.
@@ -106,6 +124,25 @@ def served_by(metadata: dict[str, Any] | None) -> str:
     told: Any = (metadata or {}).get(KEY)
     agent: Any = cast("dict[str, Any]", told).get(_SERVED) if isinstance(told, dict) else None
     return agent if isinstance(agent, str) else ""
+
+
+async def _left_alone(journal: Journal, loop_id: str, request: SystemRequest) -> None:
+    """Wait until a flow is over that somebody else drives, or they do so no longer.
+
+    Raises:
+        LoopMismatch: it is another request's.
+    """
+    events, state = await load_any(journal, loop_id)
+    if not isinstance(state, FlowState) or state.input != flow_input(request):
+        raise LoopMismatch(
+            f"loop {loop_id!r} is there, and is another request's: choose another loop_id",
+            loop_id=loop_id,
+            differs=["request"],
+        )
+    length = len(events)
+    while is_claimed(journal, loop_id):
+        await journal.wait(loop_id, length, _LOOK)
+        length = (await journal.sizes((loop_id,)))[0]
 
 
 def _closed() -> AgentRunClosed:

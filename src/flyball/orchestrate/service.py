@@ -15,9 +15,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
-
-from msgspec import Struct
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from flyball.core.errors import (
     InvalidRequest,
@@ -25,7 +24,7 @@ from flyball.core.errors import (
     UnknownAgent,
     UserError,
 )
-from flyball.core.events import Ended, Event, Outcome, Stage
+from flyball.core.events import Ended, Event, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
@@ -37,7 +36,9 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
 from flyball.orchestrate.cards import AgentCard, ModelCard, card_of, models_of
 from flyball.orchestrate.catalogue import Catalogue, LoopPage, LoopQuery
+from flyball.orchestrate.claims import is_claimed
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.dead_letters import DeadLetters
 from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
@@ -55,29 +56,6 @@ T = TypeVar("T")
 
 _MOMENT = 0.2
 """Seconds that a flow has to begin its next step, at the end."""
-
-
-class DeadLetter(Struct, frozen=True):
-    """A message that no worker could do anything with, and why."""
-
-    number: int
-    subject: str
-    code: str
-    reason: str
-    at: float
-    times: int = 1
-
-
-class DeadLetters(Protocol):
-    """What was put aside on the way. Only a runtime with workers has any."""
-
-    async def list(self) -> Sequence[DeadLetter]:
-        """All of them, the oldest first."""
-        ...
-
-    async def requeue(self, number: int) -> bool:
-        """Give one to the workers again; False if there is none with that number."""
-        ...
 
 
 class Service:
@@ -179,12 +157,15 @@ class Service:
         return engine if callable(getattr(engine, "embed", None)) else None
 
     async def ready(self) -> None:
-        """Look whether the journal answers.
+        """Look whether the journal answers, and has room for more, if it can tell.
 
         Raises:
-            JournalFailure: it does not.
+            JournalFailure: it does not, or has none.
         """
         await self.journal.sizes(("ready",))
+        check: Any = getattr(self.journal, "check", None)
+        if check is not None:
+            await check()
 
     async def stage(self, loop_id: str) -> Stage:
         """The stage that a loop is in.
@@ -321,7 +302,7 @@ class Service:
     async def signal(self, loop_id: str, signal: Signal | SignalType) -> Stage:
         """Say something to a loop; recorded when this returns, with the stage in which it was taken.
 
-        A retry of a loop that nobody drives has it driven on.
+        A loop that nobody drives is driven on here, if its agent is here.
 
         Raises:
             LoopNotFound: there is no such loop.
@@ -332,7 +313,10 @@ class Service:
             await self.resume(loop_id, retry=signal)
             _, state = await self.load(loop_id)
             return stage(state)
-        return await self.runtime.signal(loop_id, signal)
+        stage_then = await self.runtime.signal(loop_id, signal)
+        if signal.type is not SignalType.PAUSE:
+            await self._seen_to(loop_id)
+        return stage_then
 
     async def answer(self, loop_id: str, results: Sequence[OutsideResult]) -> Stage:
         """Give a loop results of calls that wait for them. It goes on by itself.
@@ -359,15 +343,13 @@ class Service:
         if state.at == "done" and retry is None:
             return
         system = self._of(state)
+        if retry is not None:
+            await self.runtime.signal(loop_id, retry)
         if isinstance(state, State):
-            if retry is not None:
-                await self.runtime.signal(loop_id, retry)
             bindings = system.bindings_for(state.spec, self._other_engine(system, state.spec.model))
             await self.runtime.carry_on(bindings, loop_id)
-        elif not self._drives(loop_id):
-            if retry is not None and state.outcome in (None, Outcome.SUCCESS):
-                await self.runtime.signal(loop_id, retry)  # which is refused, and says why
-            self._begun(system.resume(loop_id, retry=retry is not None), loop_id)
+        elif not (self._drives(loop_id) or is_claimed(self.journal, loop_id)):
+            self._begun(system.resume(loop_id), loop_id)
 
     async def fork(
         self,
@@ -442,6 +424,19 @@ class Service:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    async def _seen_to(self, loop_id: str) -> None:
+        """Have a loop driven on that something was said to, unless somebody does: by what it was begun under,
+        for as long as that is not over.
+        """
+        above, state = loop_id, (await self.load(loop_id))[1]
+        while state.parent_loop_id:
+            below, (_, state) = above, await self.load(above := state.parent_loop_id)
+            if state.at == "done":
+                above = below
+                break
+        with suppress(UnknownAgent):  # then whoever has its agent goes on with it
+            await self.resume(above)
 
     def _drives(self, loop_id: str) -> bool:
         """Whether a flow is driven here."""

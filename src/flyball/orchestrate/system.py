@@ -16,7 +16,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
@@ -170,8 +170,7 @@ class System:
         try:
             request = identified(request)
             if self._is_flow(request):
-                self._check_approvals(self.agent)
-                return await self._flows().handle(request, loop_id)
+                return await self._flow_served(request, loop_id)
             run, agent, asked = self._prepared(request, loop_id)
             stopped: FlyballError | None = None
             try:
@@ -181,6 +180,12 @@ class System:
             return response_to(asked, result, await result.events(), stopped)
         except Exception as error:
             return refusal_of(request, error, loop_id)
+
+    async def _flow_served(
+        self, request: SystemRequest, loop_id: str, hear: Hear | None = None
+    ) -> SystemResponse:
+        self._check_approvals(self.agent)
+        return await self._flows().handle(request, loop_id, hear)
 
     def stream(self, request: SystemRequest, *, loop_id: str = "") -> Pieces:
         """Serve a request while the model's answers are streamed: their pieces, and last the response.
@@ -220,8 +225,7 @@ class System:
 
         async def serve(hear: Hear | None) -> SystemResponse:
             try:
-                self._check_approvals(self.agent)
-                return await self._flows().handle(request, loop_id, hear)
+                return await self._flow_served(request, loop_id, hear)
             except Exception as error:
                 return refusal_of(request, error, loop_id)
 
@@ -229,11 +233,9 @@ class System:
             pieces = told_in_pieces(serve, whole=request.mode == Mode.REDUNDANT)
         else:
             pieces = _streamed(request, loop_id, begin)
-        try:
+        async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
-        finally:
-            await pieces.aclose()
 
     # Recorded loops
 
@@ -286,11 +288,9 @@ class System:
             yield refusal_of(request, error, loop_id)
             return
         pieces = _streamed(request, loop_id, begin)
-        try:
+        async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
-        finally:
-            await pieces.aclose()
 
     async def answer(self, loop_id: str, results: Sequence[OutsideResult]) -> SystemResponse:
         """Give a recorded loop results of calls that wait for them, and go on with it.
@@ -323,11 +323,9 @@ class System:
             yield refusal_of(request, error, loop_id)
             return
         pieces = _streamed(request, loop_id, begin)
-        try:
+        async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
-        finally:
-            await pieces.aclose()
 
     @asynccontextmanager
     async def _followed(
@@ -360,11 +358,9 @@ class System:
                 return refusal_of(request, error, state.loop_id)
 
         pieces = told_in_pieces(serve, whole=request.mode is Mode.REDUNDANT)
-        try:
+        async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
-        finally:
-            await pieces.aclose()
 
     async def fork(
         self, loop_id: str, turn: int, *, prompt: Content | None = None, new_loop_id: str = "", **changes: Any

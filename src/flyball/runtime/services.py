@@ -9,23 +9,34 @@ A service is made when it is first asked for, and kept until all are closed.
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flyball.core.errors import FlyballError, UserError
 from flyball.core.events import Ended, FlowStarted, Started
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.claims import is_claimed
+from flyball.orchestrate.dead_letters import DeadLetter
 from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.served import served_by
-from flyball.orchestrate.service import DeadLetter, Service
+from flyball.orchestrate.service import Service
 from flyball.runtime.places import make_private
 from flyball.runtime.sqlite import SQLiteJournal
 
 if TYPE_CHECKING:
     from flyball.runtime.nats import NatsOptions, NatsRuntime
 
+_log = logging.getLogger("flyball.loops")
+
+_LOOK = 10.0
+"""Seconds after which is looked again for loops that nobody drives."""
+_TRIES = 3
+"""How often a loop is gone on with that is left again and again."""
+_RECENT = 1_000
+"""How many of the newest loops are looked at then."""
 _AT_ONCE = 200
 """How many loops are looked at before others have their turn."""
 
@@ -90,8 +101,8 @@ def local_services(
 ) -> Tenants:
     """Services whose loops run in this process, over SQLite.
 
-    Loops that a service before has begun and left unfinished are gone on with; but not while another process
-    serves the same file: they might be its own.
+    Loops that a service has begun and left unfinished are gone on with, unless some process drives them: at
+    the beginning, and now and then, since others that serve the same file may end, too.
     """
 
     async def open_one(tenant: str) -> OpenService:
@@ -101,17 +112,13 @@ def local_services(
         await opened.__aenter__()
         runtime = LocalRuntime(opened)
         service = Service(agents, runtime, deps=deps, **options)
-        lock, alone = _joined(file)
-        recovering = asyncio.create_task(recover(service)) if alone else None
+        recovering = asyncio.create_task(_recover_always(service))
 
         async def close() -> None:
-            if recovering is not None:
-                recovering.cancel()
-                await asyncio.gather(recovering, return_exceptions=True)
+            recovering.cancel()
+            await asyncio.gather(recovering, return_exceptions=True)
             await runtime.aclose()
             await opened.close()
-            if lock is not None:
-                os.close(lock)
 
         return OpenService(service, close)
 
@@ -168,24 +175,46 @@ class NatsDeadLetters:
         return False
 
 
-async def recover(service: Service) -> list[str]:
-    """Go on with the loops that a service has begun and left unfinished; their ids.
+async def _recover_always(service: Service) -> None:
+    """Go on with all that was left, and later with what others leave. What fails again and again is left."""
+    tried, most = Counter[str](), None
+    while True:
+        try:
+            hopeless = {loop_id for loop_id, times in tried.items() if times == _TRIES}
+            tried.update(await recover(service, hopeless, most))
+            most = _RECENT
+        except FlyballError as error:
+            _log.warning("it is not known whether there are loops to go on with: %s", error)
+        await asyncio.sleep(_LOOK)
+
+
+async def recover(
+    service: Service, tried: Collection[str] = frozenset(), most: int | None = None
+) -> list[str]:
+    """Go on with the loops that a service has begun and left unfinished, and nobody drives; their ids.
 
     One that cannot be gone on with (its agent is not here, its time is up) stays as it is.
+
+    Args:
+        service: whose they are.
+        tried: loops to leave alone.
+        most: how many are looked at, the newest first; all without it.
     """
-    journal, found = service.journal, list[str]()
+    journal, found, seen = service.journal, list[str](), 0
     before = ""
-    while page := await journal.loops(before, _AT_ONCE):
-        before = page[-1]
+    while (most is None or seen < most) and (page := await journal.loops(before, _AT_ONCE)):
+        before, seen = page[-1], seen + len(page)
         for loop_id, length in zip(page, await journal.sizes(page), strict=True):
+            if loop_id in tried or is_claimed(journal, loop_id):
+                continue
             last = await journal.read(loop_id, max(0, length - 1))
             if not last or isinstance(last[-1], Ended) or not _is_ours((await journal.read(loop_id))[0]):
                 continue
+            found.append(loop_id)
             try:
                 await service.resume(loop_id)
-            except FlyballError:
-                continue  # it stays as it is, and `resume` says why
-            found.append(loop_id)
+            except FlyballError as error:
+                _log.warning("loop %s was left unfinished, and is not gone on with: %s", loop_id, error)
         await asyncio.sleep(0)
     return found
 
@@ -194,19 +223,3 @@ def _is_ours(first: Any) -> bool:
     """Whether a loop was begun by a service, and not under another loop."""
     begun = isinstance(first, Started | FlowStarted) and not first.parent_loop_id
     return begun and bool(served_by(first.metadata))
-
-
-def _joined(file: Path) -> tuple[int | None, bool]:
-    """Be known to use a journal's file, until what is given is closed; and whether nobody else does."""
-    try:
-        import fcntl
-    except ImportError:
-        return None, False  # where files cannot be locked, it cannot be told
-    descriptor = os.open(f"{file}.serving", os.O_CREAT | os.O_RDWR, 0o600)
-    alone = True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        alone = False
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    return descriptor, alone

@@ -9,7 +9,8 @@ import pytest
 
 from flyball import Agent
 from flyball.core.errors import JournalFailure
-from flyball.core.events import Outcome
+from flyball.core.events import Outcome, Reopened
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.scripted import ScriptedEngine
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.projections.explanation import explain
@@ -175,6 +176,20 @@ async def test_a_failed_loop_is_tried_again() -> None:
         assert (await client.get("/api/loops/it/response")).json()["content"] == "Back again."
         over = await client.post("/api/loops/it/resume", json={"retry": True})
         assert problem(over) == (409, "ORCHESTRATION_SIGNAL_REFUSED")
+
+
+async def test_a_failed_plan_is_tried_again_and_it_is_recorded_for_whom() -> None:
+    engine = ScriptedEngine(OSError("the line is down"), "Back again.")
+    document = {**ASK, "mode": "plan", "plan": {"steps": [{"name": "one", "type": "infer", "input": "one"}]}}
+    async with here(Agent(engine, name="shaky")) as (client, service):
+        answer = await client.post("/api/agents/shaky/requests", json=document, params={"loop_id": "it"})
+        assert answer.status_code == 502, answer.text
+        await service.signal("it", Signal(SignalType.RETRY, by="ann"))
+        told = await followed(client, "/api/loops/it/stream")
+        assert told[-1].data["stage"] == "complete"
+        reopened = [event for event in await service.journal.read("it") if isinstance(event, Reopened)]
+        assert [event.by for event in reopened] == ["ann"]
+        assert problem(await client.post("/api/loops/it/resume", json={"retry": True}))[0] == 409
 
 
 async def test_a_loop_is_forked_and_the_fork_goes_on() -> None:

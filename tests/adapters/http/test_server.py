@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -48,7 +49,19 @@ async def answer(request):
     return f"It has {told[-1]}." if told else tool_call_answer("work")
 
 
+@tool(approval=True)
+async def pay() -> str:
+    """Pays."""
+    return "paid"
+
+
+async def paying(request):
+    told = [result.text for message in request.messages for result in message.tool_results]
+    return f"It has {told[-1]}." if told else tool_call_answer("pay")
+
+
 worker = Agent(FunctionEngine(answer), name="worker", tools=[work])
+careful = Agent(FunctionEngine(paying), name="careful", tools=[pay])
 '''
 
 
@@ -79,7 +92,7 @@ async def process(folder: Path, *options: str) -> AsyncGenerator[Process]:
     try:
         async with asyncio.timeout(PATIENCE):
             line = (await started.stderr.readline()).decode()
-        assert line.startswith("serving worker at http://127.0.0.1:"), line
+        assert line.startswith("serving worker, careful at http://127.0.0.1:"), line
         yield Process(started, line.split(" at ")[1].split(",")[0])
     finally:
         if started.returncode is None:
@@ -174,6 +187,69 @@ async def test_a_server_that_comes_back_leaves_alone_what_another_one_drives(tmp
         assert not [event for event in await journal.read("it") if isinstance(event, Resumed)]
 
 
+@pytest.mark.parametrize("mode", ["chat", "plan"])
+async def test_a_request_at_two_servers_is_served_once(tmp_path: Path, mode: str) -> None:
+    document: dict[str, Any] = dict(ASK)
+    if mode == "plan":
+        document |= {"mode": "plan", "plan": {"steps": [{"name": "one", "type": "infer", "input": "one"}]}}
+    where, asked = "/api/agents/worker/requests", {"loop_id": "it"}
+    async with (
+        process(tmp_path) as one,
+        process(tmp_path) as other,
+        AsyncClient(base_url=one.url, timeout=PATIENCE) as first,
+        AsyncClient(base_url=other.url, timeout=PATIENCE) as second,
+    ):
+        serving = asyncio.create_task(first.post(where, json=document, params=asked))
+        await there(tmp_path / "begun")
+        joining = asyncio.create_task(second.post(where, json=document, params=asked))
+        others = {**document, "messages": [{"role": "user", "content": "Something else"}]}
+        assert problem(await second.post(where, json=others, params=asked)) == (409, "CONFIG_LOOP_MISMATCH")
+        (tmp_path / "go").touch()
+        for answer in await asyncio.gather(serving, joining):
+            assert (answer.status_code, answer.json()["content"]) == (200, "It has worked.")
+    async with SQLiteJournal(tmp_path / "home" / "runs.db") as journal:
+        for loop_id in await journal.loops():
+            assert not [event for event in await journal.read(loop_id) if isinstance(event, Resumed)]
+
+
+async def test_who_waits_at_another_server_is_answered_also_if_the_first_is_killed(tmp_path: Path) -> None:
+    where, asked = "/api/agents/worker/requests", {"loop_id": "it"}
+    async with (
+        process(tmp_path) as one,
+        process(tmp_path) as other,
+        AsyncClient(base_url=one.url, timeout=PATIENCE) as first,
+        AsyncClient(base_url=other.url, timeout=PATIENCE) as second,
+    ):
+        await first.post("/api/agents/worker/loops", json=ASK, params=asked)
+        await there(tmp_path / "begun")
+        joining = asyncio.create_task(second.post(where, json=ASK, params=asked))
+        following = asyncio.create_task(followed(second, "/api/loops/it/stream"))
+        await second.get("/api/loops/it")
+        one.process.kill()
+        (tmp_path / "go").touch()
+        answer = await joining
+        assert (answer.status_code, answer.json()["content"]) == (200, "It has worked.")
+        assert (await following)[-1].data["stage"] == "complete"
+
+
+async def test_what_is_approved_at_another_server_goes_on_there_if_the_first_is_dead(tmp_path: Path) -> None:
+    async with (
+        process(tmp_path) as one,
+        process(tmp_path) as other,
+        AsyncClient(base_url=one.url, timeout=PATIENCE) as first,
+        AsyncClient(base_url=other.url, timeout=PATIENCE) as second,
+    ):
+        await first.post("/api/agents/careful/loops", json=ASK, params={"loop_id": "it"})
+        async with asyncio.timeout(PATIENCE):
+            while not (await first.get("/api/loops/it/waiting")).json()["calls"]:  # noqa: ASYNC110 - as a client does
+                await asyncio.sleep(0.01)
+        one.process.kill()
+        await one.process.wait()
+        approved = await second.post("/api/loops/it/signals", json={"type": "approve"})
+        assert approved.status_code == 200, approved.text
+        assert (await followed(second, "/api/loops/it/stream"))[-1].data["stage"] == "complete"
+
+
 async def test_nobody_listens_beyond_this_machine_without_tokens(tmp_path: Path) -> None:
     for options in (("--host", "0.0.0.0"), ("--tokens", "none.json"), ("--port", "70000")):
         (tmp_path / "served_agents.py").write_text(MODULE)
@@ -231,3 +307,17 @@ async def _on_nats(client: AsyncClient, journal: NatsJournal) -> None:
     assert {"count", "buy", "again"} <= {one["loop_id"] for one in listed}
     assert (await client.get("/api/dead-letters")).json() == {"dead_letters": []}
     assert problem(await client.post("/api/dead-letters/7/requeue"))[0] == 404
+
+
+async def test_a_server_whose_journal_is_gone_is_not_ready(tmp_path: Path) -> None:
+    async with process(tmp_path) as server, AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+        assert (await client.get("/ready")).status_code == 200
+        (tmp_path / "home" / "runs.db").unlink()
+        answer = await client.get("/ready")
+        assert answer.status_code == 503
+        assert "the server's log says why" in answer.json()["reason"]
+        assert str(tmp_path) not in answer.text
+        server.process.send_signal(signal.SIGTERM)
+        _, said = await server.ended()
+        lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        assert "is gone" in next(line["message"] for line in lines if line["event"] == "log")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sqlite3
 import sys
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flyball.core.errors import UserError
+from flyball.core.errors import JournalFailure, UserError
 from flyball.core.events import Event
 from flyball.orchestrate.journal import Journal
 from flyball.runtime.sqlite import SQLiteJournal
@@ -258,3 +259,20 @@ def test_importing_flyball_does_not_import_sqlite() -> None:
 
 def test_it_says_what_it_is(path: Path) -> None:
     assert repr(SQLiteJournal(path)) == f"SQLiteJournal({str(path)!r}, synchronous='full')"
+
+
+async def test_a_journal_says_whether_it_can_be_written_to(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with SQLiteJournal(path) as journal:
+        await journal.check()
+        with monkeypatch.context() as full:
+            full.setattr("flyball.runtime.sqlite.journal._ROOM", 1 << 62)
+            with pytest.raises(JournalFailure, match="its disk is full"):
+                await journal.check()
+        os.rename(path, path.with_name("moved.db"))
+        with pytest.raises(JournalFailure, match="is gone"):
+            await journal.check()
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+        with pytest.raises(JournalFailure, match="another file has taken"):
+            await journal.check()

@@ -79,6 +79,7 @@ def serve(
         "tokens": tokens if tokens is not None or _is_here(host) else tokens_file(None),
         "grace": grace,
         "log": not quiet,
+        "log_all": True,
         "limits": {"rate": rate, "concurrent": concurrent, "body": int(max_body * 1024 * 1024)},
     }
     services = services_of(served, deps, cluster, shared)

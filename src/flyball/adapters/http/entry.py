@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from flyball.adapters.http.api import build_api
 from flyball.adapters.http.limits import Limits
-from flyball.adapters.http.logs import Log
+from flyball.adapters.http.logs import Log, logging_into
 from flyball.adapters.http.mounts import Callers, Mount
 from flyball.adapters.http.server import is_loopback, listening, serve
 from flyball.adapters.http.tokens import Tokens
@@ -39,6 +39,7 @@ async def serve_http(
     limits: Mapping[str, Any] | None = None,
     grace: float = 10.0,
     log: bool = True,
+    log_all: bool = False,
     mounts: Mapping[str, Mount] | None = None,
     begun: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -52,6 +53,7 @@ async def serve_http(
         limits: how much is taken; see `Limits`.
         grace: seconds that what runs has at the end.
         log: whether a line is written for each request, and not only for what went wrong unforeseen.
+        log_all: whether what flyball says elsewhere (`logging`) has lines in this log, and nowhere else.
         mounts: what makes other applications behind the same gate, by the beginning of their paths.
         begun: called with the address when requests are taken.
 
@@ -71,7 +73,10 @@ async def serve_http(
     opened = listening(host, port)
     where = opened.getsockname()
     name = f"[{where[0]}]" if ":" in where[0] else where[0]
+    lines = Log(failures_only=not log)
     async with AsyncExitStack() as mounted:
+        if log_all:
+            mounted.enter_context(logging_into(lines))
         callers = Callers(services)
         apps = {
             path: await mounted.enter_async_context(mount(callers)) for path, mount in (mounts or {}).items()
@@ -80,7 +85,7 @@ async def serve_http(
             services,
             tokens=known,
             limits=Limits(**limits) if limits else None,
-            log=Log(failures_only=not log),
+            log=lines,
             mounts=apps,
         )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import msgspec
@@ -53,3 +56,29 @@ class Log:
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
         text = _encode({"at": when, "level": level, **line}).decode()
         (self._out or sys.stderr).write(f"{text}\n")
+
+
+class _Lines(logging.Handler):
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A line for a record."""
+        line: dict[str, Any] = {"event": "log", "of": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["failure"] = "".join(traceback.format_exception(*record.exc_info))[-8000:]
+        self._log.write(record.levelname.lower(), line)
+
+
+@contextmanager
+def logging_into(log: Log) -> Generator[None]:
+    """Write what the rest of flyball says, by Python's own `logging`, as lines of this log, for a block."""
+    logger, lines = logging.getLogger("flyball"), _Lines(log)
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(lines)
+    try:
+        yield
+    finally:
+        logger.removeHandler(lines)
+        logger.propagate = propagates

@@ -49,6 +49,7 @@ from flyball.orchestrate.children import (
     heed_parent,
     tell_parent,
 )
+from flyball.orchestrate.claims import claim_on
 from flyball.orchestrate.features import NO_STAGES, Stages
 from flyball.orchestrate.flow.doing import Doing, Hear, StepContext
 from flyball.orchestrate.flow.parts import Part, part_at, read_input
@@ -130,6 +131,7 @@ class FlowDrive(Ledger[FlowState]):
             LoopTakenOver: another driver took it over at the same moment.
         """
         journal, clock = place.journal, place.clock
+        claim = claim_on(journal, started.loop_id) if place.given else None
         try:
             if started.parent_loop_id:
                 state, length = await begin(journal, started, clock, parent)
@@ -138,8 +140,11 @@ class FlowDrive(Ledger[FlowState]):
                 length = await journal.append(started.loop_id, (started,), 0)
                 state = start(started)
         except JournalConflict:
-            return await cls._take_over(root, flow_input, place, started)
-        return cls(root, flow_input, place, state, length)
+            drive = await cls._take_over(root, flow_input, place, started)
+        else:
+            drive = cls(root, flow_input, place, state, length)
+        drive.held = claim
+        return drive
 
     @classmethod
     async def _take_over(cls, root: Part, flow_input: Values, place: Place, wanted: FlowStarted) -> FlowDrive:
@@ -232,6 +237,7 @@ class FlowDrive(Ledger[FlowState]):
             raise failure
 
     async def _let_go(self) -> None:
+        self.release()
         if self._timer is not None:
             self._timer.cancel()
         tasks: list[asyncio.Task[Any]] = [*self._running.values()]

@@ -105,7 +105,7 @@ class FlowServing:
             options["timeout"] = limits.timeout
         if hear is not None:
             options["hear"] = _heard(hear, request, loop_id)
-        return await self._told(asked, run_flow(flow, _written(request), options))
+        return await self._told(asked, run_flow(flow, flow_input(request), options))
 
     async def resume(self, state: FlowState, *, retry: bool, hear: Hear | None = None) -> SystemResponse:
         """Go on with a recorded request; one that is over is told again, unless it is to be retried.
@@ -258,7 +258,7 @@ def _about(kind: str, handler: Any) -> str:
     return lines[0] if lines else f"does {kind}"
 
 
-def _written(request: SystemRequest) -> Any:
+def flow_input(request: SystemRequest) -> Any:
     """A request as the input of its flow. Its ids are those of the flow, and recorded there."""
     ids = ("request_id", "session_id", "trace_id", "span_id")
     return to_json({name: value for name, value in request.to_json().items() if name not in ids})

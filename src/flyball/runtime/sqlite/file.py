@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from contextlib import ExitStack, closing
@@ -34,6 +35,8 @@ class OpenFile(NamedTuple):
     store: Store
     group: GroupCommit
     watch: Watch
+    identity: tuple[int, int]
+    """Which file it is: another may have its name by now."""
 
 
 class JournalFile:
@@ -65,7 +68,8 @@ class JournalFile:
                 undo.pop_all()
             group = GroupCommit(store, path, self._settings.busy_timeout)
             watch = Watch(Sight(path, store.data_version, reader.size), self._settings.poll_interval)
-            self._opened = OpenFile(reader, store, group, watch)
+            found = os.stat(path)
+            self._opened = OpenFile(reader, store, group, watch, (found.st_dev, found.st_ino))
         return self._opened
 
     def flush_soon(self) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from flyball.core.errors import JournalCorrupt, LoopNotFound, UserError
+from flyball.core.errors import JournalCorrupt, JournalFailure, LoopNotFound, UserError
 from flyball.core.events import Event
+from flyball.orchestrate.journal import Claim
+from flyball.runtime.sqlite.claims import FileClaims
 from flyball.runtime.sqlite.faults import SQLITE_ERRORS, fault, is_busy
 from flyball.runtime.sqlite.file import FileSettings
 from flyball.runtime.sqlite.group import conflict
@@ -25,6 +27,8 @@ T = TypeVar("T")
 _DECODED_AT_ONCE = 1000
 """How many events are decoded before other tasks get their turn."""
 _RETRY = 0.005
+_ROOM = 8 << 20
+"""Bytes that a disk must have left for a journal that is to be written to: its log alone may take so much."""
 
 
 class SQLiteJournal:
@@ -53,7 +57,7 @@ class SQLiteJournal:
         UserError: `synchronous` is another word, a time is negative, or the path is no file's.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_settings")
+    __slots__ = ("__weakref__", "_claims", "_handle", "_settings")
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class SQLiteJournal:
             os.path.abspath(os.path.expanduser(name)), synchronous, busy_timeout, poll_interval
         )
         self._handle = Handle(self._settings)
+        self._claims = FileClaims(self._settings.path)
 
     def __repr__(self) -> str:
         return f"SQLiteJournal({self.path!r}, synchronous={self._settings.synchronous!r})"
@@ -177,6 +182,14 @@ class SQLiteJournal:
         seed_of(loop_id)
         return await self._asked(lambda reader: reader.size(loop_id), f"read loop {loop_id!r}")
 
+    def claim(self, loop_id: str) -> Claim | None:
+        """See `Claimable.claim`: known to all processes that use the file."""
+        return self._claims.claim(loop_id)
+
+    def is_claimed(self, loop_id: str) -> bool:
+        """See `Claimable.is_claimed`."""
+        return self._claims.is_claimed(loop_id)
+
     async def delete(self, loop_id: str) -> int:
         """Remove a loop for good; returns how many events it had. Their space in the file is used again.
 
@@ -191,9 +204,21 @@ class SQLiteJournal:
         await self._handle.open()
         return await asyncio.to_thread(problems, self.path, self._settings.busy_timeout)
 
+    async def check(self) -> None:
+        """Look whether runs can be recorded: the file is still there, and its disk has room for more.
+
+        Raises:
+            JournalFailure: they cannot; the message says why.
+        """
+        opened = self._handle.opened or await self._handle.open()
+        reason = await asyncio.to_thread(_why_not, self.path, opened.identity)
+        if reason:
+            raise JournalFailure(f"{self.path}: {reason}", path=self.path)
+
     async def close(self) -> None:
         """Finish what was begun, and close the file. Using the journal afterwards is a UserError."""
         await self._handle.close()
+        self._claims.close()
 
     async def __aenter__(self) -> SQLiteJournal:
         """The journal, with its file open.
@@ -221,3 +246,16 @@ class SQLiteJournal:
                 if not is_busy(error) or time.monotonic() >= deadline:
                     raise fault(error, self.path, doing) from error
             await asyncio.sleep(_RETRY)
+
+
+def _why_not(path: str, identity: tuple[int, int]) -> str:
+    """Why nothing more can be recorded in a file; empty if it can."""
+    try:
+        found, disk = os.stat(path), os.statvfs(path)
+    except OSError as error:
+        return f"the journal's file is gone ({error.strerror}): restart with the file in its place"
+    if (found.st_dev, found.st_ino) != identity:
+        return "another file has taken the journal's place: restart, to use that one"
+    if (room := disk.f_bavail * disk.f_frsize) < _ROOM:
+        return f"its disk is full: {room} bytes are left, of at least {_ROOM}"
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Literal
 
 from msgspec import Struct
@@ -14,7 +15,9 @@ from flyball.adapters.http.problems import NotFound
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import FlyballError
 from flyball.orchestrate.cards import AgentCard, ModelCard
-from flyball.orchestrate.service import DeadLetter
+from flyball.orchestrate.dead_letters import DeadLetter
+
+_log = logging.getLogger("flyball.http")
 
 _PATIENCE = 2.0
 """Seconds that the journal has to answer before the server is said not to be ready."""
@@ -71,8 +74,12 @@ def server_operations(metrics: Metrics) -> list[Operation]:
         try:
             async with asyncio.timeout(_PATIENCE):
                 await asking.service.ready()
-        except (FlyballError, TimeoutError) as error:
-            return Answer(Health("unready", version(), str(error) or "the journal does not answer"), 503)
+        except TimeoutError:
+            return Answer(Health("unready", version(), "the journal does not answer"), 503)
+        except FlyballError as error:
+            _log.warning("not ready: %s", error)  # who asks needs no token, and is told no file names
+            reason = f"the journal cannot be used ({error.code}): the server's log says why"
+            return Answer(Health("unready", version(), reason), 503)
         return Answer(Health("ok", version()))
 
     async def read_metrics(asking: Asking) -> Answer:
