@@ -19,6 +19,7 @@ from flyball.adapters.http.routes.requests import request_operations
 from flyball.adapters.http.routes.server import server_operations, version
 from flyball.adapters.http.routes.views import view_operations
 from flyball.adapters.http.serving import Services
+from flyball.adapters.http.studio.serving import studio_operations
 from flyball.adapters.http.tokens import Tokens
 from flyball.orchestrate.service import Service
 
@@ -77,6 +78,7 @@ def build_api(
         *more,
     ]
     operations.append(openapi_operation(operations, version(), tokens=tokens is not None))
+    operations += studio_operations()
     return create_app(
         operations,
         services,

@@ -110,7 +110,8 @@ class Gate:
         Raises:
             Unauthenticated, Forbidden, TooMany: the request does not come in.
         """
-        if scope["path"] in OPEN:
+        path = scope["path"]
+        if path in OPEN or (self._tokens is not None and _is_page(path)):
             return NOBODY_IN_PARTICULAR
         if self._tokens is None:
             _check_origin(headers)
@@ -119,6 +120,11 @@ class Gate:
             principal = self._tokens.principal(headers.get("authorization", ""))
         self._rates.take(principal.token or (scope.get("client") or ("",))[0])
         return principal
+
+
+def _is_page(path: str) -> bool:
+    """Whether a path is the studio's, whose files hold nothing of anybody's: who looks at it gives a token."""
+    return path == "/" or path.startswith("/studio/")
 
 
 def _check_origin(headers: dict[str, str]) -> None:

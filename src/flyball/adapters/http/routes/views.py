@@ -13,7 +13,9 @@ from flyball.core.errors import InvalidRequest
 from flyball.orchestrate.accounts import UsageReport
 from flyball.orchestrate.catalogue import LoopPage, LoopQuery
 from flyball.orchestrate.family import WaitingCall
+from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.projections.course import CourseStep, course
+from flyball.orchestrate.projections.diagram import DiagramNode, diagram
 from flyball.orchestrate.projections.explanation import Explanation, explain
 from flyball.orchestrate.projections.summary import LoopSummary
 
@@ -54,6 +56,13 @@ class Course(Struct, frozen=True):
 
     loop_id: str
     steps: tuple[CourseStep, ...]
+
+
+class Diagram(Struct, frozen=True):
+    """A flow's steps in their structure, each with how it stands; None of a loop that is no flow."""
+
+    loop_id: str
+    flow: DiagramNode | None
 
 
 class Waiting(Struct, frozen=True):
@@ -100,6 +109,13 @@ async def explain_loop(asking: Asking) -> Answer:
     return Answer(told)
 
 
+async def read_diagram(asking: Asking) -> Answer:
+    """A flow as it is drawn."""
+    loop_id = asking.values["loop_id"]
+    _, state = await asking.service.load(loop_id)
+    return Answer(Diagram(loop_id, diagram(state) if isinstance(state, FlowState) else None))
+
+
 async def read_waiting(asking: Asking) -> Answer:
     """What a loop waits for."""
     loop_id = asking.values["loop_id"]
@@ -144,6 +160,14 @@ def view_operations() -> list[Operation]:
             explain_loop,
             query=WhyQuery,
             gives={200: Explanation},
+            problems=(404,),
+        ),
+        Operation(
+            "GET",
+            f"{base}/diagram",
+            "A flow (a plan, a vote) as it is drawn: its steps, and how each stands",
+            read_diagram,
+            gives={200: Diagram},
             problems=(404,),
         ),
         Operation(

@@ -1,0 +1,89 @@
+// The server: what is asked of it, with the user's token where it wants one.
+
+const KEY = "flyball-token";
+
+export function token() {
+  return sessionStorage.getItem(KEY) ?? "";
+}
+
+export function useToken(text) {
+  if (text) sessionStorage.setItem(KEY, text);
+  else sessionStorage.removeItem(KEY);
+}
+
+/** A problem that the server told, or that there is none to tell: `status` is 0 where it was not reached. */
+export class Problem extends Error {
+  constructor(status, document) {
+    super(document.detail ?? document.title ?? "something went wrong");
+    this.status = status;
+    this.code = document.code ?? "";
+    this.document = document;
+  }
+}
+
+export function headers(more = {}) {
+  const known = token();
+  return known ? { ...more, Authorization: `Bearer ${known}` } : more;
+}
+
+/** Told whenever the server wants a token, and when it was reached or not. */
+export const server = new EventTarget();
+
+function reached(well) {
+  server.dispatchEvent(new CustomEvent("reached", { detail: well }));
+}
+
+export async function problemOf(answer) {
+  let document = {};
+  try {
+    document = await answer.json();
+  } catch {
+    document = { detail: `the server answered ${answer.status}` };
+  }
+  if (answer.status === 401) server.dispatchEvent(new Event("token"));
+  return new Problem(answer.status, document);
+}
+
+async function ask(method, path, body, signal) {
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method,
+      signal,
+      headers: headers(body === undefined ? {} : { "Content-Type": "application/json" }),
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    reached(false);
+    throw new Problem(0, { detail: "the server is not reached" });
+  }
+  reached(true);
+  if (!answer.ok) throw await problemOf(answer);
+  return answer.status === 204 ? null : answer.json();
+}
+
+export const get = (path, signal) => ask("GET", path, undefined, signal);
+export const post = (path, body, signal) => ask("POST", path, body, signal);
+
+/** The path of a loop, or of something of it. */
+export function loop(id, what = "") {
+  return `/api/loops/${encodeURIComponent(id)}${what && `/${what}`}`;
+}
+
+/** A query of what is filled in. */
+export function query(values) {
+  const filled = Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== null && value !== false);
+  const text = new URLSearchParams(filled).toString();
+  return text && `?${text}`;
+}
+
+export function wait(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    }, { once: true });
+  });
+}

@@ -1,0 +1,165 @@
+// Talking with an agent. Each message is a loop of its own, of one session: it goes on whoever looks, and the journal
+// has all that was said, so that the conversation is there again after a reload.
+
+import { get, loop, post, query } from "./api.js";
+import { waitingCard } from "./actions.js";
+import { block, fill, h, say } from "./dom.js";
+import { money, seconds, short, tokens } from "./format.js";
+import { markdown } from "./markdown.js";
+import { attempt, badge, problem } from "./parts.js";
+import { isOver, kindOf } from "./stages.js";
+import { oneLine } from "./text.js";
+import { Watched } from "./watched.js";
+
+const MOST = 100;
+
+export function newSession() {
+  return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export function showChat(root, agent, session) {
+  const ending = new AbortController();
+  const chat = new Chat(agent, session, ending.signal);
+  fill(root, chat.element);
+  chat.begin().catch((error) => {
+    if (!ending.signal.aborted) fill(root, problem(error));
+  });
+  return () => ending.abort();
+}
+
+class Chat {
+  constructor(agent, session, signal) {
+    this.agent = agent;
+    this.session = session;
+    this.signal = signal;
+    this.turns = [];
+    this.agents = h("select", { "aria-label": "Agent" });
+    this.agents.addEventListener("change", () => (location.hash = `#/chat/${encodeURIComponent(this.agents.value)}/${newSession()}`));
+    this.about = h("p", { class: "facts" });
+    this.said = h("div", { class: "said", role: "log", "aria-live": "polite" });
+    this.words = h("textarea", { rows: "1", placeholder: "Say something", "aria-label": "Message", enterkeyhint: "send", spellcheck: "true" });
+    this.words.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        this.form.requestSubmit();
+      }
+    });
+    this.form = h("form", { class: "composer" }, this.words, h("button", { type: "submit", class: "primary" }, "Send"));
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.send();
+    });
+    this.element = h("div", { class: "chat" },
+      h("header", { class: "head" }, h("div", { class: "line" }, h("h1", null, "Chat with "), this.agents), this.about), this.said, this.form);
+  }
+
+  async begin() {
+    const { agents } = await get("/api/agents", this.signal);
+    fill(this.agents, agents.map((one) => h("option", { value: one.name, selected: one.name === this.agent }, one.name)));
+    const card = agents.find((one) => one.name === this.agent);
+    if (!card) throw new Error(`there is no agent ${this.agent} here`);
+    const tools = card.tools.map((one) => one.name).join(", ");
+    say(this.about, [card.description, card.model, tools && `tools: ${tools}`].filter(Boolean).join(" · "));
+    const { loops } = await get(`/api/loops${query({ session_id: this.session, roots_only: true, limit: MOST })}`, this.signal);
+    for (const one of loops.reverse()) this.add(one.prompt, one.loop_id);
+    if (!loops.length) fill(this.said, h("p", { class: "empty" }, `Say something to ${this.agent}.`));
+    this.words.focus();
+  }
+
+  add(prompt, id) {
+    this.said.querySelector(".empty")?.remove();
+    const turn = new Turn(prompt, id, this.signal, () => this.scroll());
+    this.turns.push(turn);
+    this.said.append(turn.element);
+    this.scroll(true);
+  }
+
+  /** Stay at the end, unless the user has gone to look at something above. */
+  scroll(always = false) {
+    const place = document.scrollingElement;
+    if (always || place.scrollHeight - place.scrollTop - place.clientHeight < 200) place.scrollTo(0, place.scrollHeight);
+  }
+
+  async send() {
+    const text = this.words.value.trim();
+    if (!text) return;
+    const before = this.turns.flatMap((turn) => turn.messages());
+    const messages = [...before, { role: "user", content: text }];
+    const begun = await attempt(() =>
+      post(`/api/agents/${encodeURIComponent(this.agent)}/loops`, { messages, session_id: this.session }));
+    if (!begun) return;
+    this.words.value = "";
+    this.add(text, begun.loop_id);
+  }
+}
+
+class Turn {
+  constructor(prompt, id, signal, moved) {
+    this.prompt = prompt;
+    this.id = id;
+    this.moved = moved;
+    this.answer = "";
+    this.steps = h("div", { class: "calls" });
+    this.waits = h("div", { class: "waits" });
+    this.body = h("div", { class: "body" }, h("p", { class: "hint thinking-dots" }, "…"));
+    this.foot = h("footer", null);
+    this.element = h("section", { class: "exchange" },
+      h("article", { class: "bubble user" }, block(prompt)),
+      h("article", { class: "bubble assistant" }, this.steps, this.body, this.waits, this.foot));
+    this.live = h("pre", { class: "text live" });
+    this.watched = new Watched(id, (what) => this.show(what), signal);
+    this.watched.run().catch((error) => fill(this.body, problem(error)));
+  }
+
+  messages() {
+    const said = [{ role: "user", content: this.prompt }];
+    return this.answer ? [...said, { role: "assistant", content: this.answer }] : said;
+  }
+
+  show(what) {
+    const { summary, steps, waiting, answer } = this.watched;
+    if (!summary) return;
+    const over = isOver(summary.stage);
+    if (answer.text && !over) {
+      if (this.live.parentNode !== this.body) fill(this.body, this.live);
+      say(this.live, answer.text.length > 50_000 ? `…${answer.text.slice(-50_000)}` : answer.text);
+    }
+    if (what === "all") {
+      const calls = steps.filter((step) => step.kind === "tool_call" || step.kind === "wait" || step.kind === "flow_step");
+      const key = JSON.stringify([calls, waiting]);
+      if (key !== this.shown) {
+        this.shown = key;
+        const open = new Set([...this.steps.querySelectorAll("details[open]")].map((one) => one.dataset.call));
+        fill(this.steps, calls.map((step, number) => call(step, String(number), open)));
+        fill(this.waits, waiting.map(waitingCard));
+      }
+      fill(this.foot, over && summary.stage === "complete" ? null : badge(summary.stage), " ",
+        h("a", { href: `#/loops/${encodeURIComponent(this.id)}` }, short(this.id)), " ",
+        [over && seconds(summary.updated_at - summary.started_at), tokens(summary.usage), money(summary.cost)].filter(Boolean).join(" · "));
+      if (over && this.told !== summary.updated_at) {
+        this.told = summary.updated_at;
+        this.tell(summary);
+      }
+    }
+    this.moved();
+  }
+
+  async tell(summary) {
+    try {
+      const response = await get(loop(this.id, "response"));
+      this.answer = response.content;
+      fill(this.body, response.content ? markdown(response.content) : h("p", { class: "hint" }, "Nothing was said."));
+    } catch (error) {
+      if (kindOf(summary.stage) === "complete") fill(this.body, block(summary.answer));
+      else fill(this.body, h("p", { class: "bad" }, `${error.code} ${error.message}`));
+    }
+    this.moved();
+  }
+}
+
+function call(step, key, open) {
+  const state = step.took === null ? "running" : step.ok === false ? "failed" : "ok";
+  return h("details", { class: `call ${state}`, data: { call: key }, open: open.has(key) },
+    h("summary", null, h("b", null, oneLine(step.what, 60)), " ", h("small", null, step.took === null ? "under way" : seconds(step.took))),
+    block(step.about));
+}

@@ -1,0 +1,99 @@
+// Following a loop: server-sent events over fetch (EventSource sends no token), from where one was, for as long as it
+// takes. A connection that is lost is made again, with the id of the last event: nothing is lost or comes twice.
+
+import { Problem, headers, loop, problemOf, server, wait } from "./api.js";
+
+const SHORTEST = 500;
+const LONGEST = 8_000;
+const SILENCE = 40_000; // the server says something every 15 s
+
+/**
+ * Follow a loop until it is over, or the signal says so. `told(name, data)` is called with each event; a loop that is
+ * over when one comes tells nothing.
+ */
+export async function follow(id, { after = "", told, signal }) {
+  let last = after;
+  let pause = SHORTEST;
+  while (!signal.aborted) {
+    try {
+      const over = await once(id, last, (name, data, number) => {
+        last = number || last;
+        pause = SHORTEST;
+        told(name, data);
+      }, signal);
+      if (over) return;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Problem && error.status && error.status !== 503 && error.status !== 429) throw error;
+    }
+    server.dispatchEvent(new CustomEvent("stream", { detail: false }));
+    await wait(pause * (0.75 + Math.random() / 2), signal).catch(() => undefined);
+    pause = Math.min(pause * 2, LONGEST);
+  }
+}
+
+async function once(id, last, told, signal) {
+  const quiet = new AbortController();
+  const stop = () => quiet.abort();
+  signal.addEventListener("abort", stop, { once: true });
+  let watch = setTimeout(stop, SILENCE);
+  try {
+    const answer = await fetch(loop(id, "stream"), {
+      headers: headers({ Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) }),
+      signal: quiet.signal,
+    });
+    if (answer.status === 204) return true;
+    if (!answer.ok) throw await problemOf(answer);
+    server.dispatchEvent(new CustomEvent("stream", { detail: true }));
+    const parser = new Parser();
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return false;
+      clearTimeout(watch);
+      watch = setTimeout(stop, SILENCE);
+      for (const { name, data, number } of parser.take(value)) {
+        told(name, JSON.parse(data), number);
+        if (name === "over" || name === "problem") return true;
+      }
+    }
+  } finally {
+    clearTimeout(watch);
+    signal.removeEventListener("abort", stop);
+    quiet.abort();
+  }
+}
+
+/** Reads server-sent events from text that comes in any pieces. */
+export class Parser {
+  #parts = [];
+  #event = { name: "message", data: [], number: "" };
+
+  * take(text) {
+    let from = 0;
+    for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", from)) {
+      this.#parts.push(text.slice(from, at));
+      from = at + 1;
+      const line = this.#parts.join("");
+      this.#parts = [];
+      const event = this.#line(line.endsWith("\r") ? line.slice(0, -1) : line);
+      if (event) yield event;
+    }
+    if (from < text.length) this.#parts.push(text.slice(from));
+  }
+
+  #line(line) {
+    if (line === "") {
+      const { name, data, number } = this.#event;
+      this.#event = { name: "message", data: [], number: "" };
+      return data.length ? { name, data: data.join("\n"), number } : null;
+    }
+    const colon = line.indexOf(":");
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "event") this.#event.name = value;
+    else if (field === "data") this.#event.data.push(value);
+    else if (field === "id") this.#event.number = value;
+    return null;
+  }
+}
