@@ -1,8 +1,7 @@
 // A flow, drawn: what comes after each other stands below each other, what is done at once side by side.
 
-import { h } from "./dom.js";
+import { block, h } from "./dom.js";
 import { seconds } from "./format.js";
-import { block } from "./dom.js";
 import { oneLine } from "./text.js";
 
 const WORDS = { later: "to come", running: "under way", done: "done", failed: "failed", skipped: "not needed" };
@@ -26,11 +25,11 @@ export class Flow {
 
 function drawn(node, open, outermost = false) {
   if (!node.steps.length) return leaf(node, open);
+  if (node.steps.length === 1 && node.kind === "pipeline") return drawn(node.steps[0], open, outermost);
   const beside = node.kind === "redundant" || node.kind === "parallel";
   const steps = node.steps.map((step) => drawn(step, open));
   const inner = h("div", { class: beside ? "beside" : "below" }, beside ? steps : steps.flatMap((step, number) => (number ? [arrow(), step] : [step])));
-  // A step that is made of one step, or is the whole, needs no frame of its own.
-  if (outermost || (node.steps.length === 1 && node.kind === "pipeline")) return inner;
+  if (outermost) return inner;
   const label = [node.name, ABOUT[node.kind] ?? ""].filter(Boolean).join(" · ");
   return h("div", { class: `frame ${node.standing}` }, h("div", { class: "label" }, oneLine(label, 60)), inner);
 }

@@ -20,7 +20,7 @@ function drawn(report) {
   const { total, outcomes } = report;
   return h("div", { class: "usage" },
     h("header", { class: "head" }, h("h1", null, "Usage"), h("p", { class: "facts" }, [
-      `${count(total.loops)} loops`, `${count(total.usage.requests ?? 0)} model calls`, `${tokens(total.usage) || "0"} tokens`, money(total.cost),
+      `${count(total.loops)} loops`, `${count(total.usage.requests ?? 0)} model calls`, `${tokens(total.usage) || "0"} tokens`, total.unpriced < total.loops && money(total.cost),
       total.unpriced ? `${total.unpriced} without a price` : "",
       ...Object.entries(outcomes).map(([stage, number]) => `${number} ${wordsOf(stage)}`),
     ].filter(Boolean).join(" · "))),
@@ -37,6 +37,6 @@ function table(name, rows) {
       h("tbody", null, Object.entries(rows).map(([label, row]) => h("tr", null,
         h("th", { scope: "row" }, label || "(none)"),
         h("td", null, count(row.loops)), h("td", null, count(row.usage.input_tokens ?? 0)), h("td", null, count(row.usage.output_tokens ?? 0)),
-        h("td", null, money(row.cost)),
+        h("td", null, row.unpriced >= row.loops ? "unknown" : money(row.cost)),
         h("td", { class: "share" }, h("span", { class: "bar", style: { "--width": (used(row) / most).toFixed(4) } })))))));
 }
