@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -147,16 +148,20 @@ async def test_a_journal_that_fails_is_told_to_those_who_wait_and_all_that_was_r
         assert (await runtime.result(agent, "l1")).output == "2"
 
 
-async def test_what_nobody_waits_for_and_fails_is_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    async with LocalRuntime(Broken(1)) as runtime:
-        agent = Agent(Script("hi"))
-        await runtime.submit(agent, "go", loop_id="l1")
-        for _ in range(10):
-            await asyncio.sleep(0)
-    assert (
-        "loop l1 is driven no longer, and stays as it is recorded: the disk is full"
-        in capsys.readouterr().err
-    )
+async def test_what_nobody_waits_for_and_fails_is_in_the_log() -> None:
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger = logging.getLogger("flyball.loops")
+    logger.addHandler(handler)
+    try:
+        async with LocalRuntime(Broken(1)) as runtime:
+            await runtime.submit(Agent(Script("hi")), "go", loop_id="l1")
+            for _ in range(10):
+                await asyncio.sleep(0)
+    finally:
+        logger.removeHandler(handler)
+    assert lines == ["loop l1 is driven no longer, and stays as it is recorded: the disk is full"]
 
 
 async def test_two_runtimes_over_one_journal_drive_a_loop_once() -> None:
@@ -172,6 +177,40 @@ async def test_two_runtimes_over_one_journal_drive_a_loop_once() -> None:
         place.let_go.set()
         assert [result.output for result in await asyncio.gather(first, second)] == ["done", "done"]
     assert not any(isinstance(event, Resumed) for event in await journal.read("l1"))
+
+
+async def test_who_takes_a_loop_over_has_the_claim_and_is_left_alone() -> None:
+    journal = MemoryJournal()
+    agent, place = hanging_in("tool")
+    async with LocalRuntime(journal) as one, LocalRuntime(journal) as other:
+        first = asyncio.ensure_future(agent.run("go", loop_id="l1", runtime=one))
+        await place.entered.wait()
+        second = asyncio.ensure_future(agent.run("go", loop_id="l1", runtime=other))
+        place.entered.clear()
+        taking = asyncio.ensure_future(agent.resume("l1", journal))
+        await place.entered.wait()
+        while not journal.is_claimed("l1"):  # noqa: ASYNC110 - it is claimed again in a moment
+            await asyncio.sleep(0)
+        await other.carry_on(agent.bindings(), "l1")
+        place.let_go.set()
+        outputs = [result.output for result in await asyncio.gather(first, second, taking)]
+        assert outputs == ["done", "done", "done"]
+    assert len([event for event in await journal.read("l1") if isinstance(event, Resumed)]) == 1
+    assert not journal.is_claimed("l1")
+
+
+@pytest.mark.parametrize("left", [0, 1])
+async def test_a_journal_that_fails_leaves_no_claim(left: int) -> None:
+    journal = Broken(left)
+    agent = Agent(Script("hi"))
+    async with LocalRuntime(journal) as runtime:
+        with pytest.raises(JournalFailure) as kept:
+            await agent.run("go", loop_id="l1", runtime=runtime)
+        assert not journal.is_claimed("l1")
+        with pytest.raises(FlyballError):
+            await agent.resume("l1", journal)
+        assert not journal.is_claimed("l1")
+        assert kept.value is not None, "an exception that somebody keeps keeps no claim"
 
 
 async def test_what_one_runtime_leaves_the_other_goes_on_with() -> None:

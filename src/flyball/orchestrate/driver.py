@@ -56,7 +56,7 @@ from flyball.orchestrate.children import (
     heed_parent,
     tell_parent,
 )
-from flyball.orchestrate.claims import claim_on
+from flyball.orchestrate.claims import claim_on, kept
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.editing import editor_bindings, editor_loop, editor_started
 from flyball.orchestrate.family import pass_on
@@ -154,19 +154,18 @@ class Drive(Performing):
             return await kind.begin(bindings, journal, started, clock, shared=shared, parent=parent)
         claim = cls.claimed(journal, started.loop_id) if shared else None
         try:
-            if started.parent_loop_id:
-                begun, length = await begin(journal, started, clock, parent)
-                assert isinstance(begun, State)
-                state = begun
-            else:
-                length = await journal.append(started.loop_id, (started,), 0)
-                state = start(started)
+            with kept(claim):
+                if started.parent_loop_id:
+                    begun, length = await begin(journal, started, clock, parent)
+                    assert isinstance(begun, State)
+                    state = begun
+                else:
+                    length = await journal.append(started.loop_id, (started,), 0)
+                    state = start(started)
+                drive = cls(bindings, journal, state, length, clock, shared=shared)
         except JournalConflict:
-            if claim is not None:
-                claim.release()
             drive = await cls.take_over(bindings, journal, started.loop_id, clock, started)
         else:
-            drive = cls(bindings, journal, state, length, clock, shared=shared)
             drive.held = claim
         if parent is not None:
             drive.parent = parent
@@ -192,24 +191,29 @@ class Drive(Performing):
         if bindings.watched is not None and not cls.watches:
             return await bindings.watched(cls).take_over(bindings, journal, loop_id, clock, wanted)
         claim = cls.claimed(journal, loop_id)
-        events = await journal.read(loop_id)
-        if wanted is not None and events:
-            check_same(events, wanted)
-        state = state_of(events, loop_id)
-        if state.at != "done":
-            check_bound(state.spec, bindings)
-        if state.parent_loop_id:
-            await heed_parent(journal, loop_id, clock)
+        with kept(claim):
             events = await journal.read(loop_id)
-            state = fold(events, f"loop {loop_id}")
-        drive = cls(bindings, journal, state, len(events), clock)
-        if state.at != "done":
+            if wanted is not None and events:
+                check_same(events, wanted)
+            state = state_of(events, loop_id)
+            if state.at != "done":
+                check_bound(state.spec, bindings)
+            if state.parent_loop_id:
+                await heed_parent(journal, loop_id, clock)
+                events = await journal.read(loop_id)
+                state = fold(events, f"loop {loop_id}")
+            drive = cls(bindings, journal, state, len(events), clock)
+            if state.at != "done":
+                now = clock.now()
+                drive.take(Resumed(now, VERSION, state.epoch + 1))
+                if state.deadline is not None and now >= state.deadline:
+                    drive.take(TimePassed(now))  # before anything is begun that there is no time for
+                await drive.flush()
+        if drive.done:
             drive.held = claim
-            now = clock.now()
-            drive.take(Resumed(now, VERSION, state.epoch + 1))
-            if state.deadline is not None and now >= state.deadline:
-                drive.take(TimePassed(now))  # before anything is begun that there is no time for
-            await drive.flush()
+            drive.release()
+        else:
+            drive.hold(claim)
         return drive
 
     @classmethod

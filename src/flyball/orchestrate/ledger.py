@@ -18,6 +18,7 @@ from flyball.core.events import ChildEnded, ChildStarted, Event, Resumed
 from flyball.core.signals import Signal
 from flyball.orchestrate.call_ids import told_apart
 from flyball.orchestrate.children import reaching
+from flyball.orchestrate.claims import claim_on, is_claimed
 from flyball.orchestrate.journal import Claim, Journal, MemoryJournal
 from flyball.orchestrate.machine import take
 from flyball.orchestrate.machines import AnyState, fold
@@ -27,6 +28,9 @@ from flyball.orchestrate.state import State
 
 StateT = TypeVar("StateT", bound=AnyState)
 
+_SOON, _LATER = 0.01, 1.0
+"""Seconds after which a claim is asked for again that another still has: at first, and at last."""
+
 
 class Ledger(Generic[StateT]):
     """The state of one loop, with the journal behind it."""
@@ -35,6 +39,7 @@ class Ledger(Generic[StateT]):
     _busy = False
     _free: asyncio.Event | None = None
     _unsure = False
+    _claiming: asyncio.TimerHandle | None = None
     held: Claim | None = None
     """That it is driven here, for whoever else would go on with it."""
     watches = False
@@ -48,8 +53,23 @@ class Ledger(Generic[StateT]):
         self.clock = clock
         self.pending: list[Event] = []
 
+    def hold(self, claim: Claim | None) -> None:
+        """Have a claim while this is driven. Who took it over without one has it once the other lets go."""
+        self.held = claim
+        if claim is None and is_claimed(self.journal, self.loop_id):
+            self._claim_again(_SOON)
+
+    def _claim_again(self, pause: float) -> None:
+        self.held, self._claiming = claim_on(self.journal, self.loop_id), None
+        if self.held is None:
+            later = min(2 * pause, _LATER)
+            self._claiming = asyncio.get_running_loop().call_later(pause, self._claim_again, later)
+
     def release(self) -> None:
         """It is driven here no longer."""
+        if self._claiming is not None:
+            self._claiming.cancel()
+            self._claiming = None
         claim, self.held = self.held, None
         if claim is not None:
             claim.release()

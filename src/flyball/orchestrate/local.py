@@ -33,7 +33,7 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult, send_results
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.calls import waits_for_results
-from flyball.orchestrate.claims import DrivenElsewhere, claim_on, is_claimed
+from flyball.orchestrate.claims import DrivenElsewhere, claim_on, is_claimed, knows_claims
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.edited import has_edited
@@ -242,12 +242,13 @@ class LocalRuntime:
 
     async def _look_after(self) -> None:
         """Go on with what was left to others, once they do not drive it any more."""
+        free: set[str] = set()
         while self._elsewhere:
             await asyncio.sleep(_LOOK)
-            for name, left in list(self._elsewhere.items()):
-                if is_claimed(self._journal, name):
-                    continue
-                del self._elsewhere[name]
+            # Who has just taken a loop over has its claim in a moment: one look is not enough.
+            before, free = free, {name for name in self._elsewhere if not is_claimed(self._journal, name)}
+            for name in before & free:
+                left = self._elsewhere.pop(name)
                 try:
                     await self._begin(left.bindings, left.started, left.clock)
                 except FlyballError as error:
@@ -447,7 +448,7 @@ class _HeardDrive(Drive):
             DrivenElsewhere: somebody does.
         """
         claim = claim_on(journal, loop_id)
-        if claim is None and is_claimed(journal, loop_id):
+        if claim is None and knows_claims(journal):
             raise DrivenElsewhere
         return claim
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
 
 from flyball.core.errors import AgentRunClosed, LoopMismatch
+from flyball.core.events import Ended
 from flyball.core.ids import new_id
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult
-from flyball.orchestrate.claims import is_claimed
+from flyball.orchestrate.claims import claim_on, is_claimed, knows_claims
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.flow.doing import Hear
 from flyball.orchestrate.flow_state import FlowState
@@ -40,7 +41,7 @@ Responded: TypeAlias = Callable[[str, SystemResponse], None]
 """Is told of an agent's response, whoever waits for it."""
 
 _SERVED = "served"
-_LOOK = 0.5
+_LOOK = 0.2
 """Seconds after which is looked whether a flow is still driven by somebody else."""
 
 
@@ -75,11 +76,37 @@ class ServedSystem(System):
         self, request: SystemRequest, loop_id: str, hear: Hear | None = None
     ) -> SystemResponse:
         """Serve a request by a flow. One that is driven by now, here or elsewhere, is waited for."""
-        journal = self._journal()
-        while is_claimed(journal, loop_id):
+        async with self._alone(request, loop_id):
+            return await super()._flow_served(request, loop_id, hear)
+
+    @asynccontextmanager
+    async def _alone(self, request: SystemRequest, loop_id: str) -> AsyncGenerator[None]:
+        """A block in which nobody else drives a flow. One that somebody does, here or elsewhere, ends first.
+
+        Raises:
+            LoopMismatch: it is another request's.
+        """
+        journal, over = self._journal(), False
+        while (claim := claim_on(journal, loop_id)) is None and knows_claims(journal) and not over:
             if await journal.wait(loop_id, 0, _LOOK):  # it may have been claimed just now
-                await _left_alone(journal, loop_id, request)
-        return await super()._flow_served(request, loop_id, hear)
+                over = await _left_alone(journal, loop_id, request)
+        try:
+            yield
+        finally:
+            if claim is not None:
+                claim.release()
+
+    async def go_on(self, loop_id: str) -> None:
+        """Go on with a flow, unless somebody drives it."""
+        journal = self._journal()
+        claim = claim_on(journal, loop_id)
+        if claim is None and knows_claims(journal):
+            return
+        try:
+            await self.resume(loop_id)
+        finally:
+            if claim is not None:
+                claim.release()
 
     async def submit(self, request: SystemRequest, loop_id: str) -> bool:
         """Have the runtime carry a request's loop on; it is recorded when this returns. False of a flow.
@@ -126,8 +153,8 @@ def served_by(metadata: dict[str, Any] | None) -> str:
     return agent if isinstance(agent, str) else ""
 
 
-async def _left_alone(journal: Journal, loop_id: str, request: SystemRequest) -> None:
-    """Wait until a flow is over that somebody else drives, or they do so no longer.
+async def _left_alone(journal: Journal, loop_id: str, request: SystemRequest) -> bool:
+    """Wait until a flow is over that somebody else drives, or they do so no longer; whether it is over.
 
     Raises:
         LoopMismatch: it is another request's.
@@ -140,9 +167,11 @@ async def _left_alone(journal: Journal, loop_id: str, request: SystemRequest) ->
             differs=["request"],
         )
     length = len(events)
-    while is_claimed(journal, loop_id):
-        await journal.wait(loop_id, length, _LOOK)
-        length = (await journal.sizes((loop_id,)))[0]
+    while not isinstance(events[-1], Ended) and is_claimed(journal, loop_id):
+        if await journal.wait(loop_id, length, _LOOK):
+            events = await journal.read(loop_id, length)
+            length += len(events)
+    return isinstance(events[-1], Ended)
 
 
 def _closed() -> AgentRunClosed:

@@ -297,7 +297,7 @@ class Service:
             LoopNotFound: there is no such loop.
         """
         _, state = await self.load(loop_id)
-        return await self._of(state, reading=True).replay(loop_id)
+        return await self._reader_of(state).replay(loop_id)
 
     async def signal(self, loop_id: str, signal: Signal | SignalType) -> Stage:
         """Say something to a loop; recorded when this returns, with the stage in which it was taken.
@@ -349,7 +349,7 @@ class Service:
             bindings = system.bindings_for(state.spec, self._other_engine(system, state.spec.model))
             await self.runtime.carry_on(bindings, loop_id)
         elif not (self._drives(loop_id) or is_claimed(self.journal, loop_id)):
-            self._begun(system.resume(loop_id), loop_id)
+            self._begun(system.go_on(loop_id), loop_id)
 
     async def fork(
         self,
@@ -398,14 +398,20 @@ class Service:
 
     # Inside
 
-    def _of(self, state: AnyState, *, reading: bool = False) -> System:
-        """The system of the agent that a recorded loop is of; for who only reads, of none."""
+    def _of(self, state: AnyState) -> ServedSystem:
+        """The system of the agent that a recorded loop is of."""
+        return self.system(self._name_of(state))
+
+    def _reader_of(self, state: AnyState) -> System:
+        """The same, for who only reads: then there need be no such agent."""
+        name = self._name_of(state)
+        return self._systems.get(name) or System(Agent(None, name=name or "agent"), journal=self.journal)
+
+    def _name_of(self, state: AnyState) -> str:
         name = served_by(state.metadata)  # a flow's own name may be that of its pattern
-        if name not in self._systems:
-            name = state.spec.agent if isinstance(state, State) else state.flow.name
-        if reading and name not in self._systems:
-            return System(Agent(None, name=name or "agent"), journal=self.journal)
-        return self.system(name)
+        if name in self._systems:
+            return name
+        return state.spec.agent if isinstance(state, State) else state.flow.name
 
     def _told(self, agent: str, response: SystemResponse) -> None:
         if self.responded is not None:

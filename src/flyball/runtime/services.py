@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +33,10 @@ _log = logging.getLogger("flyball.loops")
 
 _LOOK = 10.0
 """Seconds after which is looked again for loops that nobody drives."""
-_TRIES = 3
-"""How often a loop is gone on with that is left again and again."""
-_RECENT = 1_000
-"""How many of the newest loops are looked at then."""
+_LONGEST = 600.0
+"""Seconds after which a loop is gone on with that is left again and again."""
+_MOMENT = 0.1
+"""Seconds for which a loop must have been nobody's."""
 _AT_ONCE = 200
 """How many loops are looked at before others have their turn."""
 
@@ -44,10 +44,15 @@ _AT_ONCE = 200
 class Tenants:
     """The services, by tenant; each is made once. The one of no tenant in particular has no name."""
 
-    def __init__(self, open_one: Callable[[str], Awaitable[OpenService]], known: Sequence[str] = ()) -> None:
-        """`known` are tenants that have been here before."""
+    def __init__(
+        self,
+        open_one: Callable[[str], Awaitable[OpenService]],
+        known: Callable[[], Sequence[str]] = lambda: (),
+    ) -> None:
+        """`known` gives the tenants that have been here before, or come to another server meanwhile."""
         self._open_one = open_one
         self._known = known
+        self._opening: asyncio.Task[None] | None = None
         self._open: dict[str, asyncio.Task[OpenService]] = {}
 
     async def __call__(self, tenant: str = "") -> Service:
@@ -64,9 +69,23 @@ class Tenants:
         return opening.result().service
 
     async def open_known(self) -> None:
-        """Open the services of those who have been here before, so that what they left is gone on with."""
-        for tenant in self._known:
+        """Open the services of those who have been here before, so that what they left is gone on with.
+
+        And later those of tenants that have come to another server, which may leave something, too.
+        """
+        for tenant in self._known():
             await self(tenant)
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open_others())
+
+    async def _open_others(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK)
+            for tenant in self._known():
+                try:
+                    await self(tenant)
+                except FlyballError as error:
+                    _log.warning("the journal of the tenant %s cannot be had: %s", tenant, error)
 
     async def drain(self, seconds: float) -> None:
         """Give all that is under way so many seconds; see `Service.drain`."""
@@ -74,6 +93,9 @@ class Tenants:
 
     async def aclose(self) -> None:
         """Stop everything, as it is recorded."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
         for one in await self._opened():
             await one.aclose()
         self._open.clear()
@@ -112,7 +134,7 @@ def local_services(
         await opened.__aenter__()
         runtime = LocalRuntime(opened)
         service = Service(agents, runtime, deps=deps, **options)
-        recovering = asyncio.create_task(_recover_always(service))
+        recovering = asyncio.create_task(Recovery(service).run())
 
         async def close() -> None:
             recovering.cancel()
@@ -122,9 +144,10 @@ def local_services(
 
         return OpenService(service, close)
 
-    known = [
-        folder.name for folder in (journal.parent / "tenants").glob("*") if (folder / journal.name).exists()
-    ]
+    def known() -> list[str]:
+        folders = (journal.parent / "tenants").glob("*")
+        return [folder.name for folder in folders if (folder / journal.name).exists()]
+
     return Tenants(open_one, known)
 
 
@@ -175,48 +198,79 @@ class NatsDeadLetters:
         return False
 
 
-async def _recover_always(service: Service) -> None:
-    """Go on with all that was left, and later with what others leave. What fails again and again is left."""
-    tried, most = Counter[str](), None
-    while True:
-        try:
-            hopeless = {loop_id for loop_id, times in tried.items() if times == _TRIES}
-            tried.update(await recover(service, hopeless, most))
-            most = _RECENT
-        except FlyballError as error:
-            _log.warning("it is not known whether there are loops to go on with: %s", error)
-        await asyncio.sleep(_LOOK)
+class Recovery:
+    """Goes on with the loops that a service has begun and left unfinished, and nobody drives.
 
-
-async def recover(
-    service: Service, tried: Collection[str] = frozenset(), most: int | None = None
-) -> list[str]:
-    """Go on with the loops that a service has begun and left unfinished, and nobody drives; their ids.
-
-    One that cannot be gone on with (its agent is not here, its time is up) stays as it is.
-
-    Args:
-        service: whose they are.
-        tried: loops to leave alone.
-        most: how many are looked at, the newest first; all without it.
+    `look` looks at all that has come since it last did, and at what was not over then; what was over is never
+    read again. One that cannot be gone on with (its agent is not here, its time is up) stays as it is, and is
+    tried again, after longer and longer pauses.
     """
-    journal, found, seen = service.journal, list[str](), 0
-    before = ""
-    while (most is None or seen < most) and (page := await journal.loops(before, _AT_ONCE)):
-        before, seen = page[-1], seen + len(page)
-        for loop_id, length in zip(page, await journal.sizes(page), strict=True):
-            if loop_id in tried or is_claimed(journal, loop_id):
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._newest = ""
+        self._open: dict[str, int] = {}
+        """The loops that are not over: how often each was gone on with."""
+        self._until: dict[str, float] = {}
+        """When one may be gone on with again."""
+
+    async def run(self) -> None:
+        """Look at once, and again and again."""
+        while True:
+            try:
+                await self.look()
+            except FlyballError as error:
+                _log.warning("it is not known whether there are loops to go on with: %s", error)
+            await asyncio.sleep(_LOOK)
+
+    async def look(self) -> list[str]:
+        """Go on with what was left; the ids."""
+        journal, found = self._service.journal, list[str]()
+        for loop_id in await self._unfinished():
+            if is_claimed(journal, loop_id) or time.monotonic() < self._until.get(loop_id, 0.0):
                 continue
-            last = await journal.read(loop_id, max(0, length - 1))
-            if not last or isinstance(last[-1], Ended) or not _is_ours((await journal.read(loop_id))[0]):
+            await asyncio.sleep(_MOMENT)  # who has just taken it over has its claim by then
+            if is_claimed(journal, loop_id):
                 continue
             found.append(loop_id)
+            times = self._open[loop_id] = self._open.get(loop_id, 0) + 1
+            self._until[loop_id] = time.monotonic() + min(_LOOK * 2**times, _LONGEST)
             try:
-                await service.resume(loop_id)
+                await self._service.resume(loop_id)
             except FlyballError as error:
                 _log.warning("loop %s was left unfinished, and is not gone on with: %s", loop_id, error)
-        await asyncio.sleep(0)
-    return found
+        return found
+
+    async def _unfinished(self) -> list[str]:
+        """The loops that a service has begun and that are not over, the oldest first."""
+        journal = self._service.journal
+        new = await self._new()
+        for number, loop_id in enumerate([*self._open, *new]):
+            length = (await journal.sizes((loop_id,)))[0]
+            last = await journal.read(loop_id, max(0, length - 1))
+            over = not last or isinstance(last[-1], Ended)
+            if over or (loop_id not in self._open and not _is_ours((await journal.read(loop_id))[0])):
+                self._open.pop(loop_id, None)
+                self._until.pop(loop_id, None)
+            else:
+                self._open.setdefault(loop_id, 0)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return list(self._open)
+
+    async def _new(self) -> list[str]:
+        """The loops that have come since this was last asked, the oldest first."""
+        journal, found, before = self._service.journal, list[str](), ""
+        while page := await journal.loops(before, _AT_ONCE):
+            before = page[-1]
+            known = page.index(self._newest) if self._newest in page else None
+            found += page[:known]
+            if known is not None:
+                break
+            await asyncio.sleep(0)
+        if found:
+            self._newest = found[0]
+        return found[::-1]
 
 
 def _is_ours(first: Any) -> bool:

@@ -94,7 +94,8 @@ def test_a_grammar_and_a_schema_are_one_too_many(flyball: Flyball, other: list[s
 def test_nobody_else_may_read_what_was_said(flyball: Flyball, home: Path) -> None:
     assert flyball("ask", "-m", "test", "secret").code == 0
     assert {file.name: file.stat().st_mode & 0o077 for file in home.iterdir() if file.is_file()} == {
-        "runs.db": 0
+        "runs.db": 0,
+        "runs.db.driven": 0,
     }
 
 

@@ -297,7 +297,8 @@ async def test_what_is_said_to_loops_has_its_form(what: str) -> None:
             reply = await asked(client, post(f"/api/loops/it/{what}", json.dumps(document).encode()))
             assert (reply.status, reply.code) == (422, "CONFIG_INVALID_REQUEST"), document
         for body in BAD_JSON:
-            assert (await asked(client, post(f"/api/loops/it/{what}", body))).status == 400
+            if body or what != "resume":  # which may be asked for without one
+                assert (await asked(client, post(f"/api/loops/it/{what}", body))).status == 400
         assert await service.journal.read("it") == before  # and nothing is half-written
 
 

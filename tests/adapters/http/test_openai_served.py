@@ -129,7 +129,7 @@ async def test_refusals_are_the_exceptions_that_the_client_has_for_them(tmp_path
                 await official.chat.completions.create(model="nobody", messages=HI)
             with pytest.raises(openai.BadRequestError, match="n: "):
                 await official.chat.completions.create(model="echo", messages=HI, n=3)
-            with pytest.raises(openai.NotFoundError):
+            with pytest.raises(openai.BadRequestError):
                 await official.embeddings.create(model="echo", input="words")
             with pytest.raises(openai.APIStatusError) as large:
                 await official.chat.completions.create(

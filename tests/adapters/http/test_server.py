@@ -187,6 +187,34 @@ async def test_a_server_that_comes_back_leaves_alone_what_another_one_drives(tmp
         assert not [event for event in await journal.read("it") if isinstance(event, Resumed)]
 
 
+@pytest.mark.parametrize("mode", ["chat", "plan", "redundant"])
+async def test_many_ask_two_servers_for_the_same_at_once(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "go").touch()
+    document: dict[str, Any] = dict(ASK)
+    if mode == "plan":
+        document |= {"mode": "plan", "plan": {"steps": [{"name": "one", "type": "infer", "input": "one"}]}}
+    if mode == "redundant":
+        document |= {"mode": "redundant", "output": {"schema": {"type": "object"}}}
+    async with (
+        process(tmp_path) as one,
+        process(tmp_path) as other,
+        AsyncClient(base_url=one.url, timeout=PATIENCE) as first,
+        AsyncClient(base_url=other.url, timeout=PATIENCE) as second,
+    ):
+        for number in range(6):
+            asked = {"loop_id": f"it{number}"}
+            calls = [
+                client.post("/api/agents/worker/requests", json=document, params=asked)
+                for client in (first, second, first, second)
+            ]
+            answers = await asyncio.gather(*calls)
+            assert len({(answer.status_code, answer.json().get("content")) for answer in answers}) == 1
+            assert answers[0].status_code != 409, answers[0].text
+    async with SQLiteJournal(tmp_path / "home" / "runs.db") as journal:
+        for loop_id in await journal.loops():
+            assert not [event for event in await journal.read(loop_id) if isinstance(event, Resumed)]
+
+
 @pytest.mark.parametrize("mode", ["chat", "plan"])
 async def test_a_request_at_two_servers_is_served_once(tmp_path: Path, mode: str) -> None:
     document: dict[str, Any] = dict(ASK)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.runtime.sqlite.claims import FileClaims
+from tests.patience import PATIENCE
 
 CLAIMING = """
 import sys
@@ -86,6 +88,50 @@ def test_a_fork_neither_has_its_parents_claims_nor_ends_them(path: Path) -> None
         os._exit(1 if taken else 0)
     assert os.waitpid(child, 0)[1] == 0
     assert FileClaims(str(path)).is_claimed("l1")
+
+
+def test_an_orphan_of_a_dead_process_keeps_nothing(path: Path) -> None:
+    forking = CLAIMING.replace(
+        "sys.stdin.readline()", "import os\nif os.fork() == 0: sys.stdin.readline()\nos._exit(0)"
+    )
+    command = [sys.executable, "-c", forking, str(path)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first_line(child) == "claimed"
+    child.wait()
+    try:
+        claims, until = FileClaims(str(path)), time.monotonic() + PATIENCE
+        while claims.is_claimed("l1"):  # the orphan may not have come to it yet
+            assert time.monotonic() < until
+            time.sleep(0.001)
+    finally:
+        child.communicate("\n")
+
+
+def test_a_file_that_was_removed_is_made_anew_with_all_that_is_claimed(path: Path) -> None:
+    one, other = FileClaims(str(path)), FileClaims(str(path))
+    claim, more = one.claim("l1"), other.claim("l2")
+    Path(f"{path}.driven").unlink()
+    assert not one.is_claimed("l3")
+    assert not other.is_claimed("l3")
+    assert FileClaims(str(path)).is_claimed("l1")
+    assert FileClaims(str(path)).is_claimed("l2")
+    assert claim is not None
+    assert more is not None
+    claim.release()
+    assert not other.is_claimed("l1")
+
+
+def test_who_only_asks_is_in_nobodys_way(path: Path) -> None:
+    claims = FileClaims(str(path))
+    asking = CLAIMING.partition("claim = ")[0] + "print(flush=True)\nwhile True: claims.is_claimed('l1')"
+    command = [sys.executable, "-c", asking, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        first_line(child)
+        for _ in range(5_000):
+            claim = claims.claim("l1")
+            assert claim is not None
+            claim.release()
+        child.kill()
 
 
 def test_where_nothing_can_be_locked_the_journal_still_knows_its_own(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def resume(
     *,
     approve: bool = False,
     reject: str | None = None,
+    take_over: bool = False,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,
 ) -> int:
@@ -30,6 +31,7 @@ def resume(
         run_id: The run: its id, the beginning of it, or last.
         approve: Let the tool calls run that wait for approval.
         reject: Refuse the tool calls that wait for approval; the model reads the reason.
+        take_over: Go on also with a run that another process drives; that one stops then.
         driven: Options of commands that drive a run.
         shared: Options of all commands.
     """
@@ -39,15 +41,16 @@ def resume(
     if approve or reject is not None:
         kind = SignalType.APPROVE if approve else SignalType.REJECT
         verdict = Signal(kind, by="cli", text=reject or "")
-    return run(_resume(run_id, verdict, driven, shared))
+    return run(_resume(run_id, verdict, take_over, driven, shared))
 
 
-async def _resume(name: str, verdict: Signal | None, driven: Driven, shared: Shared) -> int:
+async def _resume(name: str, verdict: Signal | None, take_over: bool, driven: Driven, shared: Shared) -> int:
     from flyball.adapters.cli.naming import find_run
     from flyball.adapters.cli.origin import origin_of
     from flyball.adapters.cli.replay import shown_again
     from flyball.adapters.cli.serving import go_on, serving
     from flyball.core.events import Outcome
+    from flyball.orchestrate.claims import is_claimed
     from flyball.orchestrate.recorded import load_any, send_signal
     from flyball.orchestrate.state import State
 
@@ -63,6 +66,13 @@ async def _resume(name: str, verdict: Signal | None, driven: Driven, shared: Sha
             await send_signal(journal, loop_id, Signal(SignalType.RESUME, by="cli"))
         if state.at == "done" and state.outcome is Outcome.SUCCESS:
             return await shown_again(journal, loop_id, as_json=shared.json, quiet=driven.quiet)
+        if is_claimed(journal, loop_id) and not take_over:
+            answered = "" if verdict is None else "your answer was recorded, and "
+            raise UserError(
+                f"{answered}another process drives run {name!r}: look at it with `flyball follow {name}`, or "
+                "go on with it here with --take-over",
+                loop_id=loop_id,
+            )
         origin = origin_of(events, state).changed(driven)
     journal = shared.open()
     async with serving(journal, origin, origin.options(), yes=driven.yes) as system:

@@ -122,12 +122,15 @@ class Asking:
         while (await self._receive())["type"] != "http.disconnect":
             continue
 
-    async def document(self, kind: type[S]) -> S:
-        """Its body, which has this form, and nothing else in it.
+    async def document(self, kind: type[S], *, optional: bool = False) -> S:
+        """Its body, which has this form, and nothing else in it. An `optional` one may be left out.
 
         Raises:
             InvalidRequest: it has another. And what `json` raises.
         """
+        sent = self.headers.get("content-length", "0") != "0" or "transfer-encoding" in self.headers
+        if optional and not sent:
+            return kind()
         try:
             return msgspec.convert(await self.json(), kind)
         except msgspec.ValidationError as error:

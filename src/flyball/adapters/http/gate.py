@@ -123,7 +123,7 @@ class Gate:
 
 
 def _is_page(path: str) -> bool:
-    """Whether a path is the studio's, whose files hold nothing of anybody's: who looks at it gives a token."""
+    """Whether a path is the studio's. Its files hold nothing of anybody's: who looks at it gives a token."""
     return path == "/" or path.startswith("/studio/")
 
 

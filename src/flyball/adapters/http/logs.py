@@ -55,7 +55,10 @@ class Log:
         now = time.time()
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
         text = _encode({"at": when, "level": level, **line}).decode()
-        (self._out or sys.stderr).write(f"{text}\n")
+        try:
+            (self._out or sys.stderr).write(f"{text}\n")
+        except (OSError, ValueError):
+            return  # nobody reads it any more, or its disk is full: that is no reason to stop serving
 
 
 class _Lines(logging.Handler):

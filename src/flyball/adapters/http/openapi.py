@@ -128,7 +128,7 @@ def _operation(operation: Operation, schemas: dict[str, Any], *, tokens: bool) -
         described["parameters"] = parameters
     if operation.body is not None:
         described["requestBody"] = {
-            "required": True,
+            "required": not operation.body_optional,
             "content": {"application/json": {"schema": schemas[_key(operation.body)]}},
         }
     if tokens and operation.scope is not None:

@@ -27,6 +27,7 @@ class Operation(Struct, frozen=True):
     perform: Perform
     scope: Scope | None = Scope.READ
     body: Any = None
+    body_optional: bool = False
     query: type[Struct] | None = None
     gives: dict[int, Any] = field(default_factory=lambda: {200: dict[str, Any]})
     problems: tuple[int, ...] = ()

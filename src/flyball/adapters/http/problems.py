@@ -6,12 +6,14 @@ fault. A run that came to its end without an acceptable answer is no fault of th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from flyball.core.errors import (
     FailureCategory,
@@ -23,6 +25,8 @@ from flyball.core.errors import (
 from flyball.orchestrate.contracts import SystemResponse
 
 MEDIA_TYPE = "application/problem+json"
+
+_log = logging.getLogger("flyball.http")
 
 
 class Problem(Struct, frozen=True):
@@ -193,13 +197,39 @@ _STATUS: dict[str, int] = _REFUSALS | {
 }
 
 
+_JOURNAL = frozenset(
+    (
+        "ORCHESTRATION_JOURNAL_FAILED",
+        "ORCHESTRATION_JOURNAL_CORRUPT",
+        "ORCHESTRATION_JOURNAL_TOO_NEW",
+        "ORCHESTRATION_JOURNAL_UNREACHABLE",
+    )
+)
+
+
 def status_of(error: SystemError) -> int:
     """The status of an answer that tells an error."""
     return _STATUS.get(error.code, 422)
 
 
+def told_outside(error: SystemError) -> SystemError:
+    """An error as callers are told of it: of a journal that fails, not where on this machine it is.
+
+    What they are not told, the log is.
+    """
+    if error.code not in _JOURNAL:
+        return error
+    _log.warning("a request failed on the journal: %s: %s", error.code, error.message)
+    message = "the server's journal could not be used: its log says why"
+    details = {
+        key: value for key, value in (error.details or {}).items() if key in ("loop_id", "retry_after")
+    }
+    return replace(error, message=message, details=details or None, caused_by=None)
+
+
 def problem_of(error: SystemError, request_id: str = "", response: SystemResponse | None = None) -> Problem:
     """An error as a document; `response` is that of the run which failed so, with what it had reached."""
+    error = told_outside(error)
     status, details = status_of(error), dict(error.details or {})
     place = details.pop("field", None)
     reached: Any = UNSET

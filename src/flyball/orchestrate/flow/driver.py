@@ -49,7 +49,7 @@ from flyball.orchestrate.children import (
     heed_parent,
     tell_parent,
 )
-from flyball.orchestrate.claims import claim_on
+from flyball.orchestrate.claims import claim_on, kept
 from flyball.orchestrate.features import NO_STAGES, Stages
 from flyball.orchestrate.flow.doing import Doing, Hear, StepContext
 from flyball.orchestrate.flow.parts import Part, part_at, read_input
@@ -132,18 +132,20 @@ class FlowDrive(Ledger[FlowState]):
         """
         journal, clock = place.journal, place.clock
         claim = claim_on(journal, started.loop_id) if place.given else None
-        try:
-            if started.parent_loop_id:
-                state, length = await begin(journal, started, clock, parent)
-                assert isinstance(state, FlowState)
+        with kept(claim):
+            try:
+                if started.parent_loop_id:
+                    state, length = await begin(journal, started, clock, parent)
+                    assert isinstance(state, FlowState)
+                else:
+                    length = await journal.append(started.loop_id, (started,), 0)
+                    state = start(started)
+            except JournalConflict:
+                drive = await cls._take_over(root, flow_input, place, started)
             else:
-                length = await journal.append(started.loop_id, (started,), 0)
-                state = start(started)
-        except JournalConflict:
-            drive = await cls._take_over(root, flow_input, place, started)
-        else:
-            drive = cls(root, flow_input, place, state, length)
-        drive.held = claim
+                drive = cls(root, flow_input, place, state, length)
+        if place.given:
+            drive.hold(claim)
         return drive
 
     @classmethod

@@ -13,6 +13,7 @@ import os
 import struct
 from functools import partial
 from hashlib import blake2b
+from weakref import WeakSet
 
 from flyball.orchestrate.journal import Claim
 
@@ -23,68 +24,87 @@ except ImportError:
 
 _FLOCK = "hhqqi0q"
 """Linux's `struct flock`: type, whence, start, length, pid."""
+_open: WeakSet[FileClaims] = WeakSet()
 
 
 class FileClaims:
-    """The claims of one journal. Safe in several threads, and after a fork."""
+    """The claims of one journal. Safe in several threads. A forked child has none of its parent's."""
 
-    __slots__ = ("_descriptor", "_held", "_path", "_pid")
+    __slots__ = ("__weakref__", "_descriptor", "_held", "_identity", "_path")
 
     def __init__(self, path: str) -> None:
         self._path = f"{path}.driven"
-        self._start_anew()
-
-    def _start_anew(self) -> None:
-        self._pid = os.getpid()
         self._descriptor: int | None = None
+        self._identity: tuple[int, int] | None = None
         self._held: dict[str, object] = {}
 
     def claim(self, loop_id: str) -> Claim | None:
         """See `Claimable.claim`."""
-        if self._pid != os.getpid():
-            self._start_anew()  # a fork: its parent's claims are its parent's
         mark = object()
         if self._held.setdefault(loop_id, mark) is not mark:
             return None
-        if not self._locked(loop_id):
-            del self._held[loop_id]
+        if self._opened() is not None and not self._set(loop_id, locked=True):
+            self._held.pop(loop_id, None)
             return None
-        return Claim(partial(self._release, loop_id, self._pid))
+        return Claim(partial(self._release, loop_id, mark))
 
     def is_claimed(self, loop_id: str) -> bool:
-        """See `Claimable.is_claimed`."""
-        found = self.claim(loop_id)
-        if found is None:
+        """See `Claimable.is_claimed`. Asking locks nothing."""
+        if loop_id in self._held:
             return True
-        found.release()
-        return False
+        descriptor = self._opened()
+        if descriptor is None or fcntl is None:
+            return False
+        if not hasattr(fcntl, "F_OFD_GETLK"):
+            free = self._set(loop_id, locked=True)
+            if free:
+                self._set(loop_id, locked=False)
+            return not free
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _place(loop_id), 1, 0)
+        kind: int = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0]
+        return kind != fcntl.F_UNLCK
 
     def close(self) -> None:
         """Let go of all."""
         descriptor, self._descriptor = self._descriptor, None
         self._held = {}
-        if descriptor is not None and self._pid == os.getpid():
+        if descriptor is not None:
             os.close(descriptor)
 
-    def _release(self, loop_id: str, pid: int) -> None:
-        if pid == os.getpid() and self._held.pop(loop_id, None) is not None:
-            self._set(loop_id, locked=False)
+    def _release(self, loop_id: str, mark: object) -> None:
+        if self._held.get(loop_id) is mark:
+            if self._descriptor is not None:
+                self._set(loop_id, locked=False)
+            self._held.pop(loop_id, None)
 
-    def _locked(self, loop_id: str) -> bool:
-        """Lock a loop's byte; False if another has it. What cannot be locked at all is as good as ours."""
-        if self._descriptor is None and fcntl is not None:
-            try:
-                self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            except OSError:
-                return True
-        return self._set(loop_id, locked=True)
+    def _opened(self) -> int | None:
+        """The file with the locks; None where it cannot be had. One that was removed is made anew.
+
+        What is claimed here is locked in the new one, too.
+        """
+        if fcntl is None:
+            return None
+        if self._descriptor is not None and _identity(self._path) == self._identity:
+            return self._descriptor
+        try:
+            descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return self._descriptor
+        before, self._descriptor, self._identity = self._descriptor, descriptor, _identity(descriptor)
+        _open.add(self)
+        for loop_id in list(self._held):
+            self._set(loop_id, locked=True)
+        if before is not None:
+            os.close(before)
+        return descriptor
 
     def _set(self, loop_id: str, *, locked: bool) -> bool:
-        if fcntl is None or self._descriptor is None:
-            return True
-        kind = fcntl.F_WRLCK if locked else fcntl.F_UNLCK
+        """Lock a loop's byte, or unlock it; False if another has it. What cannot be locked counts as ours."""
+        assert fcntl is not None
+        assert self._descriptor is not None
         try:
             if hasattr(fcntl, "F_OFD_SETLK"):
+                kind = fcntl.F_WRLCK if locked else fcntl.F_UNLCK
                 flock = struct.pack(_FLOCK, kind, os.SEEK_SET, _place(loop_id), 1, 0)
                 fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, flock)
             else:
@@ -100,3 +120,23 @@ class FileClaims:
 def _place(loop_id: str) -> int:
     """The byte that stands for a loop. The file has none of them: they can be locked all the same."""
     return int.from_bytes(blake2b(loop_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 2
+
+
+def _identity(file: str | int) -> tuple[int, int] | None:
+    """Which file it is; None if there is none."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _part_from_parent() -> None:
+    """In a forked child: close what it shares with its parent, whose locks would last as long as it does."""
+    for claims in list(_open):
+        claims.close()
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_part_from_parent)

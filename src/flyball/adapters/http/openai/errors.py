@@ -10,7 +10,7 @@ says whether that helps.
     409               the loop is another one, was taken over, was cancelled, or waits for somebody else
     422               the model gave no answer that follows what was asked for
     429               a provider's rate limit, a quota
-    502, 503, 504     a model failed or could not be reached; the time was up
+    502, 503, 504     a model failed or could not be reached; the journal could not be used; the time was up
     500               anything else
 """
 
@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from flyball.adapters.http.problems import told_outside
 from flyball.core.errors import FlyballError, SystemError  # noqa: A004 - pagantic's name for it
 
 INVALID = "invalid_request_error"
@@ -95,6 +96,7 @@ def refused_by(error: SystemError | Exception, param: Callable[[str], str] = lam
         error = error.record()
     if not isinstance(error, SystemError):
         return Refused("The server failed unexpectedly.", status=500, kind=SERVER)
+    error = told_outside(error)
     details = error.details or {}
     status, code = _status(error, details)
     field = details.get("field")
@@ -151,6 +153,7 @@ _BY_CODE: Mapping[str, tuple[int, str]] = {
     "ORCHESTRATION_DEFERRED": (409, ""),
     "ORCHESTRATION_JOURNAL_CONFLICT": (409, ""),
     "ORCHESTRATION_LOOP_TAKEN_OVER": (409, ""),
+    "ORCHESTRATION_JOURNAL_FAILED": (503, ""),
     "ORCHESTRATION_JOURNAL_UNREACHABLE": (503, ""),
     "ORCHESTRATION_QUOTA_EXCEEDED": (429, "insufficient_quota"),
     "CANCELLED_TIMEOUT": (504, ""),

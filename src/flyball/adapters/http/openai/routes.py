@@ -33,7 +33,7 @@ from flyball.adapters.http.openai.chat_request import ChatRequest, chat_param, r
 from flyball.adapters.http.openai.chat_stream import ChatChunks
 from flyball.adapters.http.openai.chat_writing import Envelope, write_chat
 from flyball.adapters.http.openai.embeddings import read_embedding, write_embedding
-from flyball.adapters.http.openai.errors import Refused, no_model, refused_by, refusing
+from flyball.adapters.http.openai.errors import Refused, refused_by, refusing, unsupported
 from flyball.adapters.http.openai.models import one_model, write_models
 from flyball.adapters.http.openai.previous import begin_response, found_response
 from flyball.adapters.http.openai.response_request import ResponseRequest, read_response, response_param
@@ -188,7 +188,8 @@ async def embeddings(serving: Serving, body: object) -> Document:
     asked = read_embedding(body)
     embedder = serving.embedder(asked.model)
     if embedder is None:
-        raise no_model(asked.model)
+        system_named(serving, asked.model)
+        raise unsupported("model", f"{asked.model!r} makes no vectors: its engine has no embeddings")
     with refusing(lambda field: field):
         vectors = await embedded(embedder, asked.texts)
     return write_embedding(asked, vectors)

@@ -166,7 +166,7 @@ async def give_results(asking: Asking) -> Answer:
 
 async def resume_loop(asking: Asking) -> Answer:
     """Have a loop driven on."""
-    wanted, loop_id = await asking.document(Resumption), asking.values["loop_id"]
+    wanted, loop_id = await asking.document(Resumption, optional=True), asking.values["loop_id"]
     by = asking.principal.name
     await asking.service.resume(loop_id, retry=Signal(SignalType.RETRY, by=by) if wanted.retry else None)
     return Answer(Begun(loop_id), 202, {LOOP: loop_id})
@@ -247,6 +247,7 @@ def loop_operations(hubs: Any) -> list[Operation]:
             resume_loop,
             scope=Scope.RUN,
             body=Resumption,
+            body_optional=True,
             gives={202: Begun},
             problems=(404, 409),
         ),
