@@ -197,6 +197,8 @@ _STATUS: dict[str, int] = _REFUSALS | {
 }
 
 
+_TOLD = ("loop_id", "retry_after")
+"""What callers are told of a journal that fails."""
 _JOURNAL = frozenset(
     (
         "ORCHESTRATION_JOURNAL_FAILED",
