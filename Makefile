@@ -19,18 +19,22 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # Without bytecode every process of a test would compile flyball anew, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot disable
+PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot disable --ignore tests/browser
 
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak format lock clean
+.PHONY: help setup demo test test-browser lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
 
 test: lint types contracts unit properties ## Check everything: lint, types, import contracts, tests
 	$(heading) 'all good'
+
+test-browser: $(READY) ## Check the studio in a real browser: it needs chromium (apt-get install chromium)
+	$(heading) test-browser
+	@$(RUN) -m pytest -q tests/browser $(ARGS)
 
 demo: $(READY) ## See it work: a typed agent with a tool on the embedded model, which is fetched the first time
 	$(heading) demo

@@ -29,7 +29,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The phase that explains a failure traces every line of it, which takes minutes: for `explore` only.
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.explain)
 
-settings.register_profile("steady", derandomize=True, deadline=None, database=None, phases=_PHASES)
+settings.register_profile(
+    "steady", derandomize=True, deadline=None, database=None, phases=_PHASES, max_examples=60
+)
 settings.register_profile("brief", settings.get_profile("steady"), max_examples=10)
 settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
 settings.register_profile(

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, expect
 from flyball import Agent, LocalRuntime, Service, tool
 from flyball.adapters.http.entry import serving_http
 from flyball.adapters.http.tokens import Tokens
+from flyball.core.limits import Limits, UsageLimits
 from flyball.core.messages import Message, Role, ToolCall
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
@@ -19,6 +20,7 @@ from flyball.orchestrate.recorded import until_done
 from tests.browser.agents import HOSTILE, Said, agents
 from tests.browser.conftest import Studio, studio_of
 
+BOUNDLESS = Limits(max_iterations=100, usage=UsageLimits(request_limit=None))
 UNSEEN = "\x1b\x00\x07\u202e\u202c\u2066\u2069\u200b"
 
 
@@ -85,18 +87,20 @@ async def test_a_line_of_ten_megabytes_and_ten_thousand_events(browser: Browser)
 
     async def many(request: Request) -> Message | str:
         turn = sum(message.role is Role.ASSISTANT for message in request.messages)
-        if turn == 20:
+        if turn == 40:
             return "y" * 10_000_000
-        calls = [ToolCall(f"c{turn}-{n}", "one", f'{{"number": {500 * turn + n}}}') for n in range(500)]
+        calls = [ToolCall(f"c{turn}-{n}", "one", f'{{"number": {250 * turn + n}}}') for n in range(250)]
         return Message(Role.ASSISTANT, tuple(calls))
 
     context = await browser.new_context()
     async with LocalRuntime() as runtime:
-        service = Service([Agent(FunctionEngine(many, info="many"), name="many", tools=[one])], runtime)
+        service = Service(
+            [Agent(FunctionEngine(many, info="many"), name="many", tools=[one], limits=BOUNDLESS)], runtime
+        )
         studio = Studio(await context.new_page(), service, Said())
         async with serving_http(service) as studio.url:
             await studio.begin("many", "z" * 1_000_000, "many")
-            await until_done(runtime.journal, "many")
+            assert (await until_done(runtime.journal, "many")).error is None
             began = time.monotonic()
             await studio.open("loops/many")
             page = studio.page
@@ -124,7 +128,7 @@ async def test_a_lost_connection_is_shown_and_mended_without_a_reload(browser: B
         service = Service([*agents(), said.agent()], runtime)
         studio = Studio(await context.new_page(), service, said)
         page = studio.page
-        async with serving_http(service) as studio.url:
+        async with serving_http(service, grace=0.1) as studio.url:
             await studio.begin("slow", "Tell me a story", "story")
             await studio.open("loops/story")
             said.say("Once ")

@@ -6,7 +6,7 @@ import re
 
 from playwright.async_api import expect
 
-from flyball.core.events import SignalReceived
+from flyball.core.events import Outcome, SignalReceived
 from flyball.orchestrate.recorded import until_done
 from tests.browser.conftest import Studio
 
@@ -57,15 +57,10 @@ async def test_a_call_is_rejected_with_a_reason_that_is_recorded(studio: Studio)
     await studio.picture("reject")
     await page.locator("dialog").get_by_role("button", name="Reject").click()
     await expect(page.locator("#main .badge")).to_have_text("complete")
-    signals = [
-        event.signal
-        for event in await studio.service.journal.read("trip")
-        if isinstance(event, SignalReceived)
-    ]
-    assert [(signal.type, signal.text) for signal in signals] == [("reject", "It is too far.")]
+    assert await said_to(studio, "trip") == [("reject", "It is too far.")]
 
 
-async def test_an_answer_streams_in_and_the_loop_is_paused_told_resumed_and_cancelled(studio: Studio) -> None:
+async def test_an_answer_streams_in_and_the_loop_is_cancelled(studio: Studio) -> None:
     page = studio.page
     await studio.begin("slow", "Tell me a story", "story")
     await studio.open("loops/story")
@@ -75,26 +70,36 @@ async def test_an_answer_streams_in_and_the_loop_is_paused_told_resumed_and_canc
     await expect(page.locator(".live")).to_have_text("Once upon a time")
     await expect(page.locator(".step .about")).to_contain_text("under way")
     await studio.picture("streaming")
-    await page.get_by_role("button", name="Pause").click()
-    await expect(page.locator(".step .what").last).to_have_text("pause")
-    studio.said.say(None)
-    await expect(page.get_by_role("button", name="Resume")).to_be_visible()
-    await page.get_by_role("button", name="Feedback").click()
-    await page.locator("dialog textarea").fill("Make it short.")
-    await page.get_by_role("button", name="Send").click()
-    await page.get_by_role("button", name="Resume").click()
     await page.get_by_role("button", name="Cancel").click()
     await page.locator("dialog input").fill("enough")
     await page.get_by_role("button", name="Cancel it").click()
     await expect(page.locator("#main .badge")).to_have_text("cancelled")
-    state = await until_done(studio.service.journal, "story")
-    assert str(state.outcome) == "cancelled"
-    signals = [
-        event.signal
-        for event in await studio.service.journal.read("story")
-        if isinstance(event, SignalReceived)
-    ]
-    assert [str(signal.type) for signal in signals] == ["pause", "feedback", "resume", "cancel"]
+    assert (await until_done(studio.service.journal, "story")).outcome is Outcome.CANCELLED
+    assert await said_to(studio, "story") == [("cancel", "enough")]
+
+
+async def test_a_loop_is_paused_told_something_and_resumed(studio: Studio) -> None:
+    page = studio.page
+    await studio.begin("travel", "Book a trip to Rome", "trip")
+    await studio.open("loops/trip")
+    await expect(page.locator(".card.waiting")).to_be_visible()
+    await page.get_by_role("button", name="Pause").click()
+    await expect(page.locator("#main .badge")).to_have_text("paused")
+    await page.get_by_role("button", name="Feedback").click()
+    await page.locator("dialog textarea").fill("Make it short.")
+    await page.get_by_role("button", name="Send").click()
+    await page.get_by_role("button", name="Resume").click()
+    await page.get_by_role("button", name="Approve").click()
+    await expect(page.locator("#main .badge")).to_have_text("complete")
+    told = await said_to(studio, "trip")
+    assert told == [("pause", ""), ("feedback", "Make it short."), ("resume", ""), ("approve", "")]
+
+
+async def said_to(studio: Studio, loop_id: str) -> list[tuple[str, str]]:
+    """The signals in a loop's journal."""
+    events = await studio.service.journal.read(loop_id)
+    signals = [event.signal for event in events if isinstance(event, SignalReceived)]
+    return [(str(signal.type), signal.text) for signal in signals]
 
 
 async def test_what_was_sent_is_shown_beside_the_turn_before(studio: Studio) -> None:
