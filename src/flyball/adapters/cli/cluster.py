@@ -30,6 +30,9 @@ class Cluster:
     """A file with the certificate to show."""
     tls_key: Path | None = None
     """A file with that certificate's key."""
+    replicas: int | None = None
+    """Copies of everything, each on a server of its own; for a cluster that has no loops yet. Without it
+    $FLYBALL_NATS_REPLICAS, or one."""
 
     @property
     def named(self) -> str | None:
@@ -64,7 +67,14 @@ class Cluster:
             tls_ca=_text(self.tls_ca),
             tls_cert=_text(self.tls_cert),
             tls_key=_text(self.tls_key),
+            replicas=self._copies(),
         )
+
+    def _copies(self) -> int:
+        given = self.replicas if self.replicas is not None else os.environ.get("FLYBALL_NATS_REPLICAS", "1")
+        if not str(given).isdecimal() or not 1 <= int(given) <= 5:
+            raise UserError(f"{given!r} replicas: a cluster keeps 1 to 5 copies")
+        return int(given)
 
 
 CLUSTER = Cluster()

@@ -37,7 +37,8 @@ class NatsOptions(Struct, frozen=True):
     """Where the servers are, and how to come in. Files are given by their paths.
 
     `patience`: seconds for which a request is made again before it fails. `ping_interval`: seconds between
-    two pings; when several were not answered, the line counts as cut.
+    two pings; when several were not answered, the line counts as cut. `replicas` and `partitions`: how much
+    there is to be of everything (see `Layout`), on servers that have none of it yet.
     """
 
     servers: tuple[str, ...] = ("nats://127.0.0.1:4222",)
@@ -52,6 +53,8 @@ class NatsOptions(Struct, frozen=True):
     tls_key: str | None = None
     patience: float = 30.0
     ping_interval: float = 10.0
+    replicas: int = 1
+    partitions: int = 4
 
     def __post_init__(self) -> None:
         if not self.servers or not all(self.servers):

@@ -73,9 +73,11 @@ class NatsJournal:
         Raises:
             UserError, MissingExtra, JournalUnreachable: see `connect` and `set_up`.
         """
-        connection = await connect(options or meant() or NatsOptions())
+        options = options or meant() or NatsOptions()
+        wanted = layout or Layout(options.partitions, options.replicas)
+        connection = await connect(options)
         try:
-            return cls(connection, await set_up(connection, layout or Layout()))
+            return cls(connection, await set_up(connection, wanted))
         except BaseException:
             await connection.aclose()
             raise
