@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from playwright.async_api import expect
@@ -9,6 +10,7 @@ from playwright.async_api import expect
 from flyball.core.events import Outcome, SignalReceived
 from flyball.orchestrate.recorded import until_done
 from tests.browser.conftest import Studio
+from tests.patience import PATIENCE
 
 
 async def test_loops_are_listed_live_and_searched(studio: Studio) -> None:
@@ -175,6 +177,33 @@ async def test_one_talks_with_an_agent_and_it_is_there_again_after_a_reload(stud
     await expect(page.locator(".bubble.assistant .prose strong")).to_have_text("21 °C")
     await expect(page.locator(".calls summary b")).to_have_text(["weather", "book"])
     await studio.picture("chat")
+
+
+async def test_who_does_not_look_holds_no_connection_and_misses_nothing(studio: Studio) -> None:
+    page = studio.page
+    await studio.begin("slow", "Tell me a story", "story")
+    await studio.open("loops/story")
+    studio.said.say("Once ")
+    await expect(page.locator(".live")).to_have_text("Once ")
+    await page.evaluate(
+        """() => {
+            Object.defineProperty(document, "hidden", { value: true, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+    )
+    gone = asyncio.Event()
+    page.on("requestfailed", lambda one: gone.set() if one.url.endswith("/stream") else None)
+    await asyncio.wait_for(gone.wait(), PATIENCE)
+    studio.said.say("upon a time", None)
+    await until_done(studio.service.journal, "story")
+    await page.evaluate(
+        """() => {
+            Object.defineProperty(document, "hidden", { value: false, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+    )
+    await expect(page.locator("#main .badge")).to_have_text("complete")
+    await expect(page.locator(".answer .prose")).to_have_text("Once upon a time")
 
 
 async def test_keys_do_it_too(studio: Studio) -> None:

@@ -1,4 +1,4 @@
-"""What is deployed: the wheel, the container's file, the cluster's, the units; as far as it can be looked at."""
+"""What is deployed: the wheel, the container, the cluster, the units; as far as one can look at them here."""
 
 from __future__ import annotations
 

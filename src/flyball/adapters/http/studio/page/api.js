@@ -26,7 +26,7 @@ export function headers(more = {}) {
   return known ? { ...more, Authorization: `Bearer ${known}` } : more;
 }
 
-/** Told whenever the server wants a token, and when it was reached or not. */
+/** Told whenever the server wants a token, when it was reached or not, and when something was asked of it. */
 export const server = new EventTarget();
 
 function reached(well) {
@@ -64,7 +64,12 @@ async function ask(method, path, body, signal) {
 }
 
 export const get = (path, signal) => ask("GET", path, undefined, signal);
-export const post = (path, body, signal) => ask("POST", path, body, signal);
+
+export async function post(path, body, signal) {
+  const answer = await ask("POST", path, body, signal);
+  server.dispatchEvent(new Event("acted"));
+  return answer;
+}
 
 /** The path of a loop, or of something of it. */
 export function loop(id, what = "") {

@@ -107,7 +107,7 @@ class Turn {
       h("article", { class: "bubble user" }, block(prompt)),
       h("article", { class: "bubble assistant" }, this.steps, this.body, this.waits, this.foot));
     this.live = h("pre", { class: "text live" });
-    this.watched = new Watched(id, (what) => this.show(what), signal);
+    this.watched = new Watched(id, (what) => this.show(what), signal, { again: false });
     this.watched.run().catch((error) => fill(this.body, problem(error)));
   }
 

@@ -6,6 +6,7 @@ import { Problem, headers, loop, problemOf, server, wait } from "./api.js";
 const SHORTEST = 500;
 const LONGEST = 8_000;
 const SILENCE = 40_000; // the server says something every 15 s
+const HIDDEN = 3_000; // a browser has six connections for a server, for all of its tabs: who does not look needs none
 
 /**
  * Follow a loop until it is over, or the signal says so. `told(name, data)` is called with each event; a loop that is
@@ -15,6 +16,8 @@ export async function follow(id, { after = "", told, signal }) {
   let last = after;
   let pause = SHORTEST;
   while (!signal.aborted) {
+    await looked(signal);
+    if (signal.aborted) return;
     try {
       const over = await once(id, last, (name, data, number) => {
         last = number || last;
@@ -26,10 +29,25 @@ export async function follow(id, { after = "", told, signal }) {
       if (signal.aborted) return;
       if (error instanceof Problem && error.status && error.status !== 503 && error.status !== 429) throw error;
     }
+    if (document.hidden) continue;
     server.dispatchEvent(new CustomEvent("stream", { detail: false }));
     await wait(pause * (0.75 + Math.random() / 2), signal).catch(() => undefined);
     pause = Math.min(pause * 2, LONGEST);
   }
+}
+
+/** Wait until somebody looks at the page. */
+function looked(signal) {
+  if (!document.hidden) return undefined;
+  return new Promise((resolve) => {
+    const done = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", done);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", done);
+    signal.addEventListener("abort", done, { once: true });
+  });
 }
 
 async function once(id, last, told, signal) {
@@ -37,6 +55,12 @@ async function once(id, last, told, signal) {
   const stop = () => quiet.abort();
   signal.addEventListener("abort", stop, { once: true });
   let watch = setTimeout(stop, SILENCE);
+  let away;
+  const turned = () => {
+    clearTimeout(away);
+    if (document.hidden) away = setTimeout(stop, HIDDEN);
+  };
+  document.addEventListener("visibilitychange", turned);
   try {
     const answer = await fetch(loop(id, "stream"), {
       headers: headers({ Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) }),
@@ -59,6 +83,8 @@ async function once(id, last, told, signal) {
     }
   } finally {
     clearTimeout(watch);
+    clearTimeout(away);
+    document.removeEventListener("visibilitychange", turned);
     signal.removeEventListener("abort", stop);
     quiet.abort();
   }

@@ -1,16 +1,18 @@
 // A loop that is looked at: what the server says of it, asked for again whenever something has happened in it.
 
-import { get, loop } from "./api.js";
+import { get, loop, server } from "./api.js";
 import { Answer } from "./answer.js";
 import { follow } from "./events.js";
 import { isOver } from "./stages.js";
 
 const SOON = 60;
+const EVERY = 5_000;
 
 export class Watched {
   /** `changed(what)` is called with "all" when something was recorded, and with "answer" for a piece of an answer. */
-  constructor(id, changed, signal) {
+  constructor(id, changed, signal, { again = true } = {}) {
     this.id = id;
+    this.again = again;
     this.changed = changed;
     this.signal = signal;
     this.answer = new Answer();
@@ -28,7 +30,7 @@ export class Watched {
     while (!this.signal.aborted) {
       await follow(this.id, { after, signal: this.signal, told: (name, data) => (after = this.told(name, data, after)) });
       await this.refresh();
-      if (this.signal.aborted) return;
+      if (this.signal.aborted || !this.again) return;
       await this.reopened();
     }
   }
@@ -37,9 +39,9 @@ export class Watched {
   async reopened() {
     while (!this.signal.aborted && isOver(this.summary.stage)) {
       await new Promise((resolve) => {
-        this.wake = resolve;
+        server.addEventListener("acted", resolve, { once: true });
         this.signal.addEventListener("abort", resolve, { once: true });
-        setTimeout(resolve, 5_000);
+        setTimeout(resolve, EVERY);
       });
       if (!this.signal.aborted && document.visibilityState === "visible") await this.refresh();
     }
