@@ -153,8 +153,8 @@ async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve
 def _say(url: str, names: str, options: dict[str, Any]) -> None:
     who = "whoever has a token" if options["tokens"] is not None else "this machine"
     err().print(f"serving {names} at {url}, for {who}")
-    more = f" · MCP clients: {url}{MCP}" if options["mounts"] else ""
-    err().print(f"  try: curl {url}/api/agents · OpenAI clients: base_url={url}/v1{more}", style="dim")
+    more = f" · MCP: {url}{MCP}" if options["mounts"] else ""
+    err().print(f"  the studio: {url}/ · the API: {url}/api · OpenAI: base_url={url}/v1{more}", style="dim")
 
 
 def tokens_file(given: Path | None) -> Path:
