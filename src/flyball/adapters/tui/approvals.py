@@ -151,7 +151,8 @@ class Approvals(Vertical, can_focus=True):
         self._decided.add(_key(waiting))
         self.post_message(self.Decided(waiting.loop_id, Signal(kind, text=text, call_id=waiting.call.id)))
         self.show(self._calls)
-        self.focus()
+        if self._calls:
+            self.focus()
 
     def take_back(self, call_id: str) -> None:
         """What was said about a call did not arrive: it waits still."""

@@ -121,7 +121,7 @@ class ChatScreen(Page):
             return
         if approvals.show(following.waiting):
             approvals.focus()
-        elif not approvals.calls and approvals.has_focus_within:
+        elif not approvals.calls and self.focused is None:
             self.query_one("#talk", Listing).focus()
 
     @on(Listing.Opened)
@@ -134,6 +134,8 @@ class ChatScreen(Page):
     def decide(self, event: Approvals.Decided) -> None:
         """Tell the loop that asked for the call."""
         self.do(self._decide(event))
+        if not self.query_one(Approvals).calls:
+            self.query_one("#talk", Listing).focus()
 
     async def _decide(self, event: Approvals.Decided) -> None:
         try:

@@ -104,7 +104,7 @@ class RunScreen(Page):
         self.refresh_bindings()
         if approvals.show(following.waiting):
             approvals.focus()
-        elif not approvals.calls and approvals.has_focus_within:
+        elif not approvals.calls and self.focused is None:
             self.query_one("#timeline", Listing).focus()
 
     def _draw_course(self, following: Following) -> None:
@@ -143,6 +143,8 @@ class RunScreen(Page):
     def decide(self, event: Approvals.Decided) -> None:
         """Tell the loop that asked for the call."""
         self.do(self._decide(event))
+        if not self.query_one(Approvals).calls:
+            self.query_one("#timeline", Listing).focus()
 
     async def _decide(self, event: Approvals.Decided) -> None:
         try:
