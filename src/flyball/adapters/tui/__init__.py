@@ -1,14 +1,13 @@
 """The terminal UI, `flyball tui`: a client of the HTTP API, and nothing else.
 
-    app                 FlyballApp: the screens, what they share, the command palette
-    runs run chat       the screens: all runs; one run; a conversation with an agent
-    turn                what was sent and received in one turn
-    dialogs             what is asked in the middle of something: a text, a fork, an agent; the keys
+    app                 FlyballApp: the screens, and the command palette
+    runs run chat turn  the screens: all runs; one run; a conversation with an agent; a turn of a run
+    page dialogs        what screens share; what is asked in the middle of something, and the keys
+    approvals prompt    calls that wait for a person, and what that person says; where one writes
     following           a loop that is followed, and what is asked about it meanwhile
-    approvals           calls that wait for a person, and what that person says
     transcript          what was said in a loop, from its events and pieces: pure
     listing             rows that unfold, as many as there are: the one widget that shows what others wrote
-    rows                the rows: what was said, steps with their bars, runs
+    rows                rows of what was said; `step_rows`, `run_rows` and `turn_rows` are of the others
     lines wrapping      styled lines; text cut into them
     client connection   the API's operations, typed; requests and streams
     frames              server-sent events, out of bytes

@@ -38,7 +38,7 @@ class FlyballApp(App[None]):
 
     TITLE = "flyball"
     CSS_PATH = Path(__file__).with_name("style.tcss")
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - textual has it so
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (144, "-wide")]  # noqa: RUF012 - textual has it so
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "keys", "Keys", key_display="?"),
         Binding("ctrl+t", "toggle_light", "Light or dark", show=False, priority=True),
@@ -77,7 +77,9 @@ class FlyballApp(App[None]):
             )
         yield SystemCommand("Keys", "What the keys do", self.action_keys)
         yield SystemCommand("Light or dark", "The other of the two themes", self.action_toggle_light)
-        yield from cast("Any", super()).get_system_commands(screen)
+        for command in cast("Any", super()).get_system_commands(screen):
+            if command.title in ("Theme", "Quit"):
+                yield command
 
     def action_toggle_light(self) -> None:
         """Dark becomes light, and light dark."""

@@ -104,7 +104,7 @@ class Approvals(Vertical, can_focus=True):
         shown = lines if left <= 0 else [*lines[: _SHOWN - 1], f"… {left + 1} lines more"]
         others = f" (and {more} more)" if more else ""
         self.query_one("#call", Static).update(
-            Content.assemble((f"{who}{others}\n", "bold $warning"), "\n".join(shown))
+            Content.assemble((f"{who}{others}\n", "bold $text-warning"), "\n".join(shown))
         )
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

@@ -72,6 +72,13 @@ class RunScreen(Page):
         self.set_interval(_DRAWN, self._draw)
         self._follow()
 
+    def failed(self, error: FlyballError) -> None:
+        """Say what went wrong; where there is nothing else to show, in its place."""
+        super().failed(error)
+        if self._following is None or self._following.summary is None:
+            self.query_one("#about", Static).update(Content(words(f"{error.code}: {error.message}", 400)))
+            self.query_one("#timeline", Listing).empty = "There is nothing to show."
+
     def _follow(self) -> None:
         """Follow it from its beginning; who followed it before is relieved."""
         self._following = Following(

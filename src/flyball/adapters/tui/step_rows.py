@@ -13,7 +13,7 @@ from flyball.core.phases import Phase
 from flyball.orchestrate.projections.course import CourseStep, StepKind
 
 _BAR = 20
-_WIDE = 76
+_WIDE = 70
 """From here on there is room for bars."""
 _MARKS: dict[StepKind, tuple[str, Look]] = {
     StepKind.MODEL_CALL: ("◆", "model"),
