@@ -62,19 +62,21 @@ class Approvals(Vertical, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__()
+        self._call = Static(id="call", markup=False)
+        self._why = Input(
+            placeholder="Why not? The model reads it. Enter rejects, Esc goes back.", id="why", compact=True
+        )
         self._calls: tuple[WaitingCall, ...] = ()
         self._decided: set[tuple[str, str]] = set()
 
     def compose(self) -> ComposeResult:
         """The call, and what may be said about it."""
-        yield Static(id="call", markup=False)
+        yield self._call
         with Horizontal():
             yield Button("Approve (a)", variant="success", id="approve", compact=True)
             yield Button("Reject (r)", variant="error", id="reject", compact=True)
             yield Button("All of it (v)", id="view", compact=True)
-        yield Input(
-            placeholder="Why not? The model reads it. Enter rejects, Esc goes back.", id="why", compact=True
-        )
+        yield self._why
 
     @property
     def calls(self) -> tuple[WaitingCall, ...]:
@@ -90,7 +92,7 @@ class Approvals(Vertical, can_focus=True):
         self.set_class(bool(self._calls), "-waiting")
         if self._calls and self._calls[:1] != before[:1]:
             self.remove_class("-why")
-            self.query_one("#why", Input).value = ""
+            self._why.value = ""
         if self._calls:
             self._draw(self._calls[0])
         return bool(self._calls) and not before
@@ -103,9 +105,7 @@ class Approvals(Vertical, can_focus=True):
         left = len(lines) - _SHOWN
         shown = lines if left <= 0 else [*lines[: _SHOWN - 1], f"… {left + 1} lines more"]
         others = f" (and {more} more)" if more else ""
-        self.query_one("#call", Static).update(
-            Content.assemble((f"{who}{others}\n", "bold $text-warning"), "\n".join(shown))
-        )
+        self._call.update(Content.assemble((f"{who}{others}\n", "bold $text-warning"), "\n".join(shown)))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """The same as the keys."""
@@ -127,7 +127,7 @@ class Approvals(Vertical, can_focus=True):
         """Ask for the reason."""
         if self._calls:
             self.add_class("-why")
-            self.query_one("#why", Input).focus()
+            self._why.focus()
 
     def action_view(self) -> None:
         """Show all of the call."""

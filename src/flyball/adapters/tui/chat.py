@@ -43,6 +43,12 @@ class ChatScreen(Page):
     def __init__(self, agent: AgentCard) -> None:
         super().__init__()
         self.agent = agent
+        # Held, not looked for: what is told may come when the screen is being left.
+        self._talk = Listing(
+            empty="Say something, below. Each answer is a run of its own.", follows=True, id="talk"
+        )
+        self._approvals = Approvals()
+        self._prompt = Prompt("Say something…")
         self.session_id = new_id()
         self.history: tuple[Message, ...] = ()
         self.last_run = ""
@@ -53,21 +59,21 @@ class ChatScreen(Page):
     def compose(self) -> ComposeResult:
         """What was said, what waits, and where to say more."""
         yield TopLine(f"· chat with {self.agent.name} · {self.agent.model}")
-        yield Listing(empty="Say something, below. Each answer is a run of its own.", follows=True, id="talk")
-        yield Approvals()
-        yield Prompt("Say something…")
+        yield self._talk
+        yield self._approvals
+        yield self._prompt
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Ready to listen."""
-        self.query_one(Prompt).focus()
+        self._prompt.focus()
         self.set_interval(_DRAWN, self._draw)
 
     @on(Prompt.Said)
     def say(self, event: Prompt.Said) -> None:
         """Begin a run with what was said."""
-        self.query_one(Prompt).disabled = True
-        self.query_one(Listing).focus()
+        self._prompt.disabled = True
+        self._talk.focus()
         self._said, loop_id = event.text, new_id()
         self._following = Following(
             self.client, loop_id, changed=self._look_again, failed=self.failed, name=f"{loop_id}."
@@ -97,11 +103,10 @@ class ChatScreen(Page):
             self.history = transcript.history
         self.last_run = following.loop_id
         self.refresh_bindings()
-        self.query_one("#talk", Listing).show(self._before)
-        self.query_one(Approvals).show(())
-        prompt = self.query_one(Prompt)
-        prompt.disabled = False
-        prompt.focus()
+        self._talk.show(self._before)
+        self._approvals.show(())
+        self._prompt.disabled = False
+        self._prompt.focus()
 
     def _draw(self) -> None:
         """Draw what has come since the last time."""
@@ -111,18 +116,18 @@ class ChatScreen(Page):
         transcript, shown = following.transcript, len(self._before)
         if not transcript.is_drawn:
             rows = transcript.rows() or [TextRow("said", "you", self._said, "person")]
-            self.query_one("#talk", Listing).show([*self._before, *rows], shown + transcript.changed)
+            self._talk.show([*self._before, *rows], shown + transcript.changed)
             transcript.drawn()
 
     def _look_again(self) -> None:
         """It was told anew how the run stands."""
-        following, approvals = self._following, self.query_one(Approvals)
+        following, approvals = self._following, self._approvals
         if following is None:
             return
         if approvals.show(following.waiting):
             approvals.focus()
         elif not approvals.calls and self.focused is None:
-            self.query_one("#talk", Listing).focus()
+            self._talk.focus()
 
     @on(Listing.Opened)
     def open_row(self, event: Listing.Opened) -> None:
@@ -134,14 +139,14 @@ class ChatScreen(Page):
     def decide(self, event: Approvals.Decided) -> None:
         """Tell the loop that asked for the call."""
         self.do(self._decide(event))
-        if not self.query_one(Approvals).calls:
-            self.query_one("#talk", Listing).focus()
+        if not self._approvals.calls:
+            self._talk.focus()
 
     async def _decide(self, event: Approvals.Decided) -> None:
         try:
             await self.client.signal(event.loop_id, event.signal)
         except FlyballError:
-            self.query_one(Approvals).take_back(event.signal.call_id or "")
+            self._approvals.take_back(event.signal.call_id or "")
             raise
         if self._following is not None:
             self._following.hurry()

@@ -53,22 +53,28 @@ class RunScreen(Page):
     def __init__(self, loop_id: str) -> None:
         super().__init__()
         self.loop_id = loop_id
+        # Held, not looked for: what is told may come when the screen is being left.
+        self._top = TopLine(f"· run {short(loop_id)}")
+        self._about = Static("…", id="about", markup=False)
+        self._timeline = Listing(empty="…", id="timeline")
+        self._talk = Listing(empty="Nothing was said yet.", follows=True, id="talk")
+        self._approvals = Approvals()
         self._following: Following | None = None
         self._ticks = 0
 
     def compose(self) -> ComposeResult:
         """How it stands, its course, what was said, what waits."""
-        yield TopLine(f"· run {short(self.loop_id)}")
-        yield Static("…", id="about", markup=False)
+        yield self._top
+        yield self._about
         with Container(id="panes"):
-            yield Listing(empty="…", id="timeline")
-            yield Listing(empty="Nothing was said yet.", follows=True, id="talk")
-        yield Approvals()
+            yield self._timeline
+            yield self._talk
+        yield self._approvals
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Begin to follow it."""
-        self.query_one("#timeline", Listing).focus()
+        self._timeline.focus()
         self.set_interval(_DRAWN, self._draw)
         self._follow()
 
@@ -76,8 +82,8 @@ class RunScreen(Page):
         """Say what went wrong; where there is nothing else to show, in its place."""
         super().failed(error)
         if self._following is None or self._following.summary is None:
-            self.query_one("#about", Static).update(Content(words(f"{error.code}: {error.message}", 400)))
-            self.query_one("#timeline", Listing).empty = "There is nothing to show."
+            self._about.update(Content(words(f"{error.code}: {error.message}", 400)))
+            self._timeline.empty = "There is nothing to show."
 
     def _follow(self) -> None:
         """Follow it from its beginning; who followed it before is relieved."""
@@ -95,7 +101,7 @@ class RunScreen(Page):
             return
         transcript = following.transcript
         if not transcript.is_drawn:
-            self.query_one("#talk", Listing).show(transcript.rows(), transcript.changed)
+            self._talk.show(transcript.rows(), transcript.changed)
             transcript.drawn()
         self._ticks += 1
         if not self._ticks % _GROWS and not following.is_over:
@@ -107,24 +113,24 @@ class RunScreen(Page):
         if following is None or following.summary is None:
             return
         self._draw_course(following)
-        approvals = self.query_one(Approvals)
+        approvals = self._approvals
         self.refresh_bindings()
         if approvals.show(following.waiting):
             approvals.focus()
         elif not approvals.calls and self.focused is None:
-            self.query_one("#timeline", Listing).focus()
+            self._timeline.focus()
 
     def _draw_course(self, following: Following) -> None:
         rows = step_rows(following.steps, time.time(), following.transcript.call)
-        self.query_one("#timeline", Listing).show(rows)
+        self._timeline.show(rows)
         if (run := following.summary) is None:
             return
         until = run.updated_at if following.is_over else time.time()
         facts = [words(run.model, 60), tokens_of(run) and f"{tokens_of(run)} tokens", cost_of(run)]
         facts.append(seconds(until - run.started_at) if run.started_at else "")
         facts.append(f"{run.turns} turn{'s' if run.turns != 1 else ''}")
-        self.query_one(TopLine).say(f"· {run.agent} · run {short(run.loop_id)}")
-        self.query_one("#about", Static).update(
+        self._top.say(f"· {run.agent} · run {short(run.loop_id)}")
+        self._about.update(
             Content.assemble(
                 (words(run.stage or "unreadable", 40), f"bold {_COLOURS.get(stage_look(run.stage), '')}"),
                 ("  " + " · ".join([fact for fact in facts if fact]) + "\n", "dim"),
@@ -150,14 +156,14 @@ class RunScreen(Page):
     def decide(self, event: Approvals.Decided) -> None:
         """Tell the loop that asked for the call."""
         self.do(self._decide(event))
-        if not self.query_one(Approvals).calls:
-            self.query_one("#timeline", Listing).focus()
+        if not self._approvals.calls:
+            self._timeline.focus()
 
     async def _decide(self, event: Approvals.Decided) -> None:
         try:
             await self._say(event.signal, event.loop_id)
         except FlyballError:
-            self.query_one(Approvals).take_back(event.signal.call_id or "")
+            self._approvals.take_back(event.signal.call_id or "")
             raise
 
     @on(Approvals.Viewed)
@@ -168,15 +174,15 @@ class RunScreen(Page):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only a call that waits can be approved or rejected."""
         del parameters
-        return any(one.calls for one in self.query(Approvals)) if action in ("approve", "reject") else True
+        return bool(self._approvals.calls) if action in ("approve", "reject") else True
 
     def action_approve(self) -> None:
         """Let the call run that waits."""
-        self.query_one(Approvals).action_approve()
+        self._approvals.action_approve()
 
     def action_reject(self) -> None:
         """Refuse it."""
-        self.query_one(Approvals).action_reject()
+        self._approvals.action_reject()
 
     def action_signal(self, kind: str) -> None:
         """Say something that needs no words."""
@@ -229,7 +235,7 @@ class RunScreen(Page):
         run = self._following.summary if self._following is not None else None
         if run is None:
             return
-        chosen = self.query_one("#timeline", Listing).chosen
+        chosen = self._timeline.chosen
         turn = chosen.step.turn if isinstance(chosen, StepRow) and chosen.step.turn else run.turns
         try:
             fork = await self.flyball.push_screen_wait(AskFork(turn, run.turns, await self.client.models()))

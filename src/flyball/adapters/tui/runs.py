@@ -37,6 +37,13 @@ class RunsScreen(Page):
 
     def __init__(self) -> None:
         super().__init__()
+        # Held, not looked for: what is told may come when the screen is being left.
+        self._top = TopLine("· runs")
+        self._search = Input(
+            placeholder="Search in prompts, answers, agents, ids. Esc shows all.", id="search", compact=True
+        )
+        self._heading = Static(id="heading", markup=False)
+        self._runs = Listing(empty="…", id="runs")
         self._found: dict[str, LoopSummary] = {}
         self._next = ""
         self._went_on = False
@@ -46,17 +53,15 @@ class RunsScreen(Page):
 
     def compose(self) -> ComposeResult:
         """The search, and the runs."""
-        yield TopLine("· runs")
-        yield Input(
-            placeholder="Search in prompts, answers, agents, ids. Esc shows all.", id="search", compact=True
-        )
-        yield Static(id="heading", markup=False)
-        yield Listing(empty="…", id="runs")
+        yield self._top
+        yield self._search
+        yield self._heading
+        yield self._runs
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Begin to look."""
-        self.query_one(Listing).focus()
+        self._runs.focus()
         self._begin(0)
 
     def on_screen_resume(self) -> None:
@@ -71,20 +76,18 @@ class RunsScreen(Page):
 
     def on_resize(self) -> None:
         """The columns are as wide as there is room."""
-        self.query_one("#heading", Static).update(Content(f" {heading(self.size.width - 2)}"))
+        self._heading.update(Content(f" {heading(self.size.width - 2)}"))
 
     def action_search(self) -> None:
         """Ask what to search for."""
-        search = self.query_one("#search", Input)
-        search.add_class("-shown")
-        search.focus()
+        self._search.add_class("-shown")
+        self._search.focus()
 
     def action_forget(self) -> None:
         """Show all again."""
-        search = self.query_one("#search", Input)
-        search.value = ""
-        search.remove_class("-shown")
-        self.query_one(Listing).focus()
+        self._search.value = ""
+        self._search.remove_class("-shown")
+        self._runs.focus()
 
     @on(Input.Changed, "#search")
     def search_for(self, event: Input.Changed) -> None:
@@ -97,7 +100,7 @@ class RunsScreen(Page):
     @on(Input.Submitted, "#search")
     def to_what_was_found(self) -> None:
         """Go on with the keys."""
-        self.query_one(Listing).focus()
+        self._runs.focus()
 
     @on(Listing.Opened)
     def open_run(self, event: Listing.Opened) -> None:
@@ -139,10 +142,10 @@ class RunsScreen(Page):
     def _show(self, loops: tuple[LoopSummary, ...]) -> None:
         self._found |= {one.loop_id: one for one in loops}
         runs = sorted(self._found.values(), key=lambda run: run.started_at, reverse=True)
-        listing, now = self.query_one(Listing), time.time()
+        listing, now = self._runs, time.time()
         listing.empty = "Nothing was found. Esc shows all runs." if self._text else NONE_YET
         listing.show([RunRow(run.loop_id, run, now) for run in runs])
         more = "+" if self._next else ""
         under_way = sum([run.stage not in ("complete", "failed", "cancelled", "") for run in runs])
         found = f"{len(runs)}{more} runs" + (f" with {self._text!r}" if self._text else "")
-        self.query_one(TopLine).say(f"· {found}" + (f", {under_way} not over" if under_way else ""))
+        self._top.say(f"· {found}" + (f", {under_way} not over" if under_way else ""))

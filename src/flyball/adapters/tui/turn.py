@@ -23,18 +23,19 @@ class TurnScreen(Page):
         super().__init__()
         self._loop_id = loop_id
         self._turn = turn
+        self._listing = Listing(empty="…", id="turn")
 
     def compose(self) -> ComposeResult:
         """What there is to it."""
         yield TopLine(f"· run {short(self._loop_id)} · turn {self._turn}")
-        yield Listing(empty="…", id="turn")
+        yield self._listing
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Ask for it."""
-        self.query_one(Listing).focus()
+        self._listing.focus()
         self.do(self._look())
 
     async def _look(self) -> None:
         told = await self.client.why(self._loop_id, self._turn)
-        self.query_one(Listing).show(turn_rows(told))
+        self._listing.show(turn_rows(told))
