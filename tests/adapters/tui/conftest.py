@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flyball.adapters.tui.runs._EVERY", 0.05)
+    monkeypatch.setattr("flyball.adapters.tui.runs._EVERY", 0.25)
     monkeypatch.setattr("flyball.adapters.tui.runs._TYPING", 0.0)
     monkeypatch.setattr("flyball.adapters.tui.following._REST", 0.02)

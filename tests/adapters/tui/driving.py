@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from textual.events import Paste
+from textual.events import Key, Paste
 from textual.pilot import Pilot
 
 from flyball import Agent
@@ -18,6 +18,8 @@ from flyball.adapters.tui.listing import Listing
 from flyball.orchestrate.service import Service
 from tests.adapters.http.running import here
 from tests.patience import PATIENCE
+
+_CHARACTERS = {"slash": "/", "question_mark": "?", "space": " "}
 
 
 class Driven:
@@ -43,20 +45,22 @@ class Driven:
         return "\n".join([text_of(listing.shown(index)) for index in range(len(listing.rows))])
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after the other."""
-        await self.pilot.press(*keys)
+        """Press keys, one after the other. Unlike the pilot, it does not wait for the process to be idle."""
+        for key in keys:
+            self.app.post_message(Key(key, _CHARACTERS.get(key, key if len(key) == 1 else None)))
+            await self.pilot.pause(0)
 
     async def write(self, text: str) -> None:
         """Paste a text where the focus is, and press Enter."""
         self.app.post_message(Paste(text))
-        await self.pilot.press("enter")
+        await self.press("enter")
 
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
         """Wait until something holds; what is not there yet holds not."""
         end = time.monotonic() + PATIENCE
         while not _holds(holds):
             assert time.monotonic() < end, f"it did not come to {what or holds}: {self.screen}"
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.02)
 
     async def sees(self, text: str) -> None:
         """Wait until something is on the screen."""
@@ -67,7 +71,7 @@ class Driven:
         await self.until(
             lambda: isinstance(self.app.screen, screen) and self.app.screen.is_running, screen.__name__
         )
-        await self.pilot.pause()
+        await self.pilot.pause(0)
 
 
 def _holds(holds: Callable[[], object]) -> bool:
@@ -81,6 +85,7 @@ def _holds(holds: Callable[[], object]) -> bool:
 async def driven(url: str, token: str = "", size: tuple[int, int] = (100, 30)) -> AsyncGenerator[Driven]:
     """The application over a server."""
     app = FlyballApp(url, token)
+    app.animation_level = "none"
     async with app.run_test(size=size, tooltips=False, notifications=True) as pilot:
         yield Driven(app, pilot)
 

@@ -97,7 +97,7 @@ async def test_a_hostile_run_is_shown_and_does_nothing() -> None:
         assert not hidden(ui.screen)
         await ui.press("escape", "a")
         await ui.until(lambda: "complete" in ui.said())
-        await ui.until(lambda: ui.listing("timeline").has_focus)
+        await ui.until(lambda: ui.listing("timeline").has_focus and len(ui.listing("timeline").rows) == 5)
         await ui.press("down", "down", "enter")
         await ui.sees("arguments")
         for shown in (ui.screen, ui.said("talk"), ui.said("timeline")):

@@ -61,7 +61,7 @@ class FlyballApp(App[None]):
     def on_mount(self) -> None:
         """Ask who is served, for the command palette."""
         self.theme = _DARK
-        self.run_worker(self._ask_agents(), exit_on_error=False)
+        self.run_worker(self._ask_agents, exit_on_error=False)
 
     async def on_unmount(self) -> None:
         """Let go of the server."""

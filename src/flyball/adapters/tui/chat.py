@@ -6,6 +6,7 @@ with the server, and is followed from where it was left.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -80,7 +81,7 @@ class ChatScreen(Page):
         )
         self._following.transcript.is_drawn = False
         self.refresh_bindings()
-        self.run_worker(self._answer(event.text, self._following), group="answer", exclusive=True)
+        self.run_worker(partial(self._answer, event.text, self._following), group="answer", exclusive=True)
 
     async def _answer(self, text: str, following: Following) -> None:
         request = SystemRequest(session_id=self.session_id, messages=(*self.history, user(text)))

@@ -152,4 +152,6 @@ async def _checked(response: aiohttp.ClientResponse) -> None:
 def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"nobody answers at {error.host}:{error.port}"
     return str(error) or type(error).__name__

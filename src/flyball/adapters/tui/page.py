@@ -110,4 +110,4 @@ class Page(Screen[None]):
             except FlyballError as error:
                 self.failed(error)
 
-        self.run_worker(doing(), group="do", exit_on_error=True)
+        self.run_worker(doing, group="do")

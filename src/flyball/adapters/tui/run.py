@@ -90,7 +90,7 @@ class RunScreen(Page):
         self._following = Following(
             self.client, self.loop_id, changed=self._look_again, failed=self.failed, course=True
         )
-        self.run_worker(self._following.run(), group="follow", exclusive=True)
+        self.run_worker(self._following.run, group="follow", exclusive=True)
 
     # What is shown
 

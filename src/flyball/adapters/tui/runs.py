@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -116,7 +117,9 @@ class RunsScreen(Page):
             self.do(self._more(cursor))
 
     def _begin(self, rest: float) -> None:
-        self._looking = self.run_worker(self._look_on(self._text, rest), group="runs", exclusive=True)
+        self._looking = self.run_worker(
+            partial(self._look_on, self._text, rest), group="runs", exclusive=True
+        )
 
     async def _look_on(self, text: str, rest: float) -> None:
         await asyncio.sleep(rest)
