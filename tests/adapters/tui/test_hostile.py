@@ -111,6 +111,25 @@ async def test_a_hostile_run_is_shown_and_does_nothing() -> None:
         assert not hidden(ui.screen)
 
 
+async def test_the_name_of_an_agent_is_no_markup_anywhere() -> None:
+    names = ["[/sly]", "[@click=app.quit]sly[/]", NASTY]
+    agents = [Agent(FunctionEngine(_nothing, info=name), name=name, description=name) for name in names]
+    async with over(*agents) as (ui, _):
+        await ui.until(lambda: len(list(ui.app.get_system_commands(ui.app.screen))) > 6)
+        await ui.press("ctrl+p")
+        await ui.sees("Chat with ⟦/sly⟧")
+        assert not hidden(ui.screen)
+        await ui.press("escape", "c")
+        await ui.sees("[@click=app.quit]sly[/]")
+        assert not hidden(ui.screen)
+        await ui.press("enter")
+        await ui.sees("chat with [/sly]")
+
+
+async def _nothing(request: Request) -> str:
+    return "nothing"
+
+
 async def test_a_line_of_ten_megabytes_is_cut_and_more_of_it_is_shown_when_asked_for() -> None:
     async def much(request: Request) -> str:
         return "x" * 10_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -71,10 +72,8 @@ class FlyballApp(App[None]):
         """What the command palette offers."""
         yield SystemCommand("Runs", "All runs, the newest first", self.action_runs)
         for card in self._agents:
-            name = words(card.name, 60)
-            yield SystemCommand(
-                f"Chat with {name}", words(card.model, 60), lambda card=card: self.open_chat(card)
-            )
+            name, model = _unmarked(card.name), _unmarked(card.model)
+            yield SystemCommand(f"Chat with {name}", model, partial(self.open_chat, card))
         yield SystemCommand("Keys", "What the keys do", self.action_keys)
         yield SystemCommand("Light or dark", "The other of the two themes", self.action_toggle_light)
         for command in cast("Any", super()).get_system_commands(screen):
@@ -135,3 +134,8 @@ class FlyballApp(App[None]):
         for screen in self.screen_stack:
             if isinstance(screen, Page):
                 screen.lost(reason)
+
+
+def _unmarked(text: str) -> str:
+    """Text of others for the command palette, which takes what stands in brackets for markup."""
+    return words(text, 60).replace("[", "⟦").replace("]", "⟧")
