@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 from textual.widgets import Input
 
@@ -106,6 +107,21 @@ async def test_a_fork_with_another_prompt_is_opened_and_goes_on() -> None:
         await ui.sees("You said: two")
         await stands(ui, "complete")
         await ui.sees("forked from")
+
+
+async def test_a_fork_with_another_model() -> None:
+    one, two = Agent("test:From one.", name="one"), Agent("test:From two.", name="two")
+    async with over(one, two) as (ui, service):
+        loop_id = await ask(service, "one", "Who are you?")
+        await opened(ui, loop_id)
+        await ui.sees("From one.")
+        await ui.press("k")
+        await ui.opens(AskFork)
+        ui.app.screen.query_one("#turn", Input).value = "0"
+        cast("Any", ui.app.screen.query_one("#model")).value = "test:From two."
+        await ui.press("enter")
+        await ui.sees("From two.")
+        await stands(ui, "complete")
 
 
 async def test_a_fork_that_cannot_be_is_told() -> None:

@@ -240,8 +240,6 @@ class RunScreen(Page):
         try:
             fork = await self.flyball.push_screen_wait(AskFork(turn, run.turns, await self.client.models()))
             if fork is not None:
-                forked = await self.client.fork(self.loop_id, fork)
-                await self.client.resume(forked)
-                self.flyball.open_run(forked)
+                self.flyball.open_run(await self.client.fork(self.loop_id, fork))
         except FlyballError as error:
             self.failed(error)
