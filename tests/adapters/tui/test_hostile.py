@@ -15,6 +15,7 @@ from flyball.adapters.tui.lines import text_of
 from flyball.adapters.tui.rows import CallRow, NoteRow, Row, TextRow
 from flyball.adapters.tui.run import RunScreen
 from flyball.adapters.tui.run_rows import RunRow
+from flyball.adapters.tui.runs import RunsScreen
 from flyball.adapters.tui.step_rows import step_rows
 from flyball.adapters.tui.wrapping import fitted, words, wrapped
 from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Started, ToolReturned
@@ -95,7 +96,9 @@ async def test_a_hostile_run_is_shown_and_does_nothing() -> None:
         await ui.press("v")
         await ui.sees("Enter shows more")
         assert not hidden(ui.screen)
-        await ui.press("escape", "a")
+        await ui.press("escape")
+        await ui.opens(RunScreen)
+        await ui.press("a")
         await ui.until(lambda: "complete" in ui.said())
         await ui.until(lambda: ui.listing("timeline").has_focus and len(ui.listing("timeline").rows) == 5)
         await ui.press("down", "down", "enter")
@@ -106,7 +109,10 @@ async def test_a_hostile_run_is_shown_and_does_nothing() -> None:
         await ui.press("home", "enter")
         await ui.sees("sent to")
         assert not hidden(ui.screen)
-        await ui.press("escape", "escape")
+        await ui.press("escape")
+        await ui.opens(RunScreen)
+        await ui.press("escape")
+        await ui.opens(RunsScreen)
         await ui.sees("sly")
         assert not hidden(ui.screen)
 
@@ -119,7 +125,9 @@ async def test_the_name_of_an_agent_is_no_markup_anywhere() -> None:
         await ui.press("ctrl+p")
         await ui.sees("Chat with ⟦/sly⟧")
         assert not hidden(ui.screen)
-        await ui.press("escape", "c")
+        await ui.press("escape")
+        await ui.opens(RunsScreen)
+        await ui.press("c")
         await ui.sees("[@click=app.quit]sly[/]")
         assert not hidden(ui.screen)
         await ui.press("enter")

@@ -82,11 +82,13 @@ async def test_keys_and_themes() -> None:
     async with over(size=(80, 24)) as (ui, _):
         await ui.press("question_mark")
         await ui.opens(Help)
-        assert "these keys" in ui.screen
-        await ui.press("escape", "ctrl+t")
-        assert not ui.app.current_theme.dark
+        await ui.sees("these keys")
+        await ui.press("escape")
+        await ui.opens(RunsScreen)
         await ui.press("ctrl+t")
-        assert ui.app.current_theme.dark
+        await ui.until(lambda: not ui.app.current_theme.dark)
+        await ui.press("ctrl+t")
+        await ui.until(lambda: ui.app.current_theme.dark)
 
 
 async def test_the_command_palette_offers_the_agents() -> None:
