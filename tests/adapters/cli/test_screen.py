@@ -26,7 +26,14 @@ def test_plain_text_has_no_control_characters(text: str) -> None:
     ]
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cs"])))
+@given(
+    st.text(
+        alphabet=st.characters(
+            categories=["L", "Nd", "P", "Sm", "Sc", "Zs"],
+            exclude_characters="\u115f\u1160\u17b4\u17b5\u3164\uffa0",
+        )
+    )
+)
 def test_plain_text_stays_as_it_is(text: str) -> None:
     assert plain(text) == text
 
@@ -48,6 +55,10 @@ async def test_no_escape_sequence_comes_through_the_name_of_an_agent() -> None:
 
 def test_escape_sequences_are_taken_out_whole() -> None:
     assert plain("\x1b[31mred\x1b[0m \x1b]0;title\x07and\x1b]8;;x\x1b\\ so on\x1bM") == "red and so on"
+
+
+def test_what_turns_a_line_around_has_a_mark() -> None:
+    assert plain("pay \u202eelbissop\u202c") == "pay ⟨U+202E⟩elbissop⟨U+202C⟩"
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160])

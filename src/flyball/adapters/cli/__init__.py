@@ -2,7 +2,7 @@
 
     ask chat resume replay fork        runs, each through the System facade
     runs show why                      what is recorded, read from the journal
-    mcp_serving                        agents for an MCP client
+    mcp_serving tui                    agents for an MCP client; the terminal UI
     models doctor                      the machine's own: model files, what is installed
     app                                the commands as one program: parsing, errors, exit codes
     shared places exits failing        options of all commands; folders; exit codes; errors as a line or JSON

@@ -54,6 +54,9 @@ _COMMANDS = {
         It goes on by what was recorded. A run that has its answer gives it again.""",
     "fork": "Go on from a run's first turns, in a run of its own, perhaps with another model.",
     "serve": "Serve agents over HTTP: the API, OpenAI's protocol, events as they happen.",
+    "tui": """Chat, runs and approvals on the whole terminal.
+
+        It is a client of the HTTP API: of a server that is named, or of one that it starts for itself.""",
     "up": "Run a NATS server of this machine's own, with all workers for some agents.",
     "worker": "Carry the loops of some agents on, beside as many other workers as are wanted.",
     "signal": "Say something to a run: cancel, pause, resume, approve, reject, feedback, retry or detach.",

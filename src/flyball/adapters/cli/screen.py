@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from flyball.core.harmless import harmless
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -17,10 +19,11 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:
-    """Text that does nothing to a terminal but to be read: no escape sequences, no control characters."""
-    if text.isprintable():
-        return text
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+    """Text that does nothing to a terminal but to be read: no escape sequences, no control characters.
+
+    What else is not to be seen, or turns what is read around, has a mark: see `harmless`.
+    """
+    return harmless(text if text.isprintable() else _CONTROLS.sub("", _ESCAPES.sub("", text)))
 
 
 def one_line(text: str, limit: int = 0) -> str:

@@ -62,7 +62,7 @@ from flyball.orchestrate.facts import asked, parent_of
 from flyball.orchestrate.lifecycle.course import Course
 from flyball.orchestrate.machine import effect_id, inference_owed, owed, settlings, start, take
 from flyball.orchestrate.machines import is_flow
-from flyball.orchestrate.projections.trajectory import last_said
+from flyball.orchestrate.projections.trajectory import LastSaid, last_said
 from flyball.orchestrate.replay import steps
 from flyball.orchestrate.requests import RequestParts, request_of, request_parts
 from flyball.orchestrate.state import State
@@ -159,6 +159,7 @@ class Narrator:
         """The answer of that turn."""
         self._spec: LoopSpec | None = None
         self._parts: RequestParts | None = None
+        self._last_said = LastSaid()
         if state is not None:
             self._begun = {effect.id for effect in _under_way(state)}
             self._turn = _open_turn(state)
@@ -324,7 +325,7 @@ class Narrator:
             turn=effect.turn,
             request_id=effect.id,
             messages=messages,
-            prompt=last_said(state.history if effect.purpose == "turn" else messages),
+            prompt=self._last_said(state.history) if effect.purpose == "turn" else last_said(messages),
             purpose=effect.purpose,
             model=model,
             provider=provider,

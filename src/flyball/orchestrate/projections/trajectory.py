@@ -123,8 +123,48 @@ def last_said(history: Sequence[Message]) -> str:
     """What the user said last: the prompt, feedback, or why to answer again."""
     for message in reversed(history):
         if message.role is Role.USER:
-            return "\n\n".join([part.text for part in message.parts if isinstance(part, Text | Retry)])
+            return _words(message)
     return ""
+
+
+def _words(message: Message) -> str:
+    return "\n\n".join([part.text for part in message.parts if isinstance(part, Text | Retry)])
+
+
+class LastSaid:
+    """`last_said` of a state's history, asked for again and again: it looks only at what is new.
+
+    Of a history that grows only the last message is replaced by another; what was found before is looked
+    for anew where it does not stand there any more.
+    """
+
+    __slots__ = ("_at", "_found", "_history", "_until")
+
+    def __init__(self) -> None:
+        self._history: Sequence[Message] = ()
+        self._until = 0
+        self._at = 0
+        self._found: Message | None = None
+
+    def __call__(self, history: Sequence[Message]) -> str:
+        """What the user said last in it."""
+        if history is not self._history:
+            self._history, self._until, self._found = history, 0, None
+        if not self._look(history, max(self._until - 1, 0)) and not self._stands(history):
+            self._found = None
+            self._look(history, 0)
+        self._until = len(history)
+        return "" if self._found is None else _words(self._found)
+
+    def _look(self, history: Sequence[Message], first: int) -> bool:
+        for index in range(len(history) - 1, first - 1, -1):
+            if history[index].role is Role.USER:
+                self._at, self._found = index, history[index]
+                return True
+        return False
+
+    def _stands(self, history: Sequence[Message]) -> bool:
+        return self._found is not None and self._at < len(history) and history[self._at] is self._found
 
 
 def _on_the_wire(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -1,0 +1,176 @@
+"""A conversation with an agent. Each message begins a run, which is followed like any other.
+
+What was said before goes along with each message. A connection that breaks loses nothing: the run goes on
+with the server, and is followed from where it was left.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer
+
+from flyball.adapters.tui.approvals import Approvals
+from flyball.adapters.tui.dialogs import ShowCall
+from flyball.adapters.tui.following import Following
+from flyball.adapters.tui.listing import Listing
+from flyball.adapters.tui.page import Page, TopLine
+from flyball.adapters.tui.prompt import Prompt
+from flyball.adapters.tui.rows import NoteRow, Row, TextRow
+from flyball.core.errors import FlyballError
+from flyball.core.ids import new_id
+from flyball.core.messages import Message, user
+from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.cards import AgentCard
+from flyball.orchestrate.contracts import SystemRequest
+
+_DRAWN = 0.1
+"""Seconds between two looks at what has come."""
+
+
+class ChatScreen(Page):
+    """A conversation: what was said, what waits, and where to say more."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "app.back", "Back"),
+        Binding("ctrl+x", "cancel", "Cancel the answer", priority=True),
+        Binding("ctrl+o", "open_last", "Open the run", priority=True),
+    ]
+
+    def __init__(self, agent: AgentCard) -> None:
+        super().__init__()
+        self.agent = agent
+        # Held, not looked for: what is told may come when the screen is being left.
+        self._talk = Listing(
+            empty="Say something, below. Each answer is a run of its own.", follows=True, id="talk"
+        )
+        self._approvals = Approvals()
+        self._prompt = Prompt("Say something…")
+        self.session_id = new_id()
+        self.history: tuple[Message, ...] = ()
+        self.last_run = ""
+        self._before: list[Row] = []
+        self._said = ""
+        self._following: Following | None = None
+
+    def compose(self) -> ComposeResult:
+        """What was said, what waits, and where to say more."""
+        yield TopLine(f"· chat with {self.agent.name} · {self.agent.model}")
+        yield self._talk
+        yield self._approvals
+        yield self._prompt
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Ready to listen."""
+        self._prompt.focus()
+        self.set_interval(_DRAWN, self._draw)
+
+    @on(Prompt.Said)
+    def say(self, event: Prompt.Said) -> None:
+        """Begin a run with what was said."""
+        self._prompt.disabled = True
+        self._talk.focus()
+        self._said, loop_id = event.text, new_id()
+        self._following = Following(
+            self.client, loop_id, changed=self._look_again, failed=self.failed, name=f"{loop_id}."
+        )
+        self._following.transcript.is_drawn = False
+        self.refresh_bindings()
+        self.run_worker(partial(self._answer, event.text, self._following), group="answer", exclusive=True)
+
+    async def _answer(self, text: str, following: Following) -> None:
+        request = SystemRequest(session_id=self.session_id, messages=(*self.history, user(text)))
+        try:
+            await self.client.begin(self.agent.name, request, following.loop_id)
+            await following.run()
+        except FlyballError as error:
+            self._before += [
+                TextRow(f"{following.loop_id}?", "you", text, "person"),
+                NoteRow(f"{following.loop_id}!", "✘", f"{error.code}: {error.message}", "bad"),
+            ]
+        self._end(following)
+
+    def _end(self, following: Following) -> None:
+        """The answer is there, or will not come: somebody may say more."""
+        transcript = following.transcript
+        self._before += transcript.rows()
+        self._following = None
+        if transcript.is_over:
+            self.history = transcript.history
+        self.last_run = following.loop_id
+        self.refresh_bindings()
+        self._talk.show(self._before)
+        self._approvals.show(())
+        self._prompt.disabled = False
+        self._prompt.focus()
+
+    def _draw(self) -> None:
+        """Draw what has come since the last time."""
+        following = self._following
+        if following is None or not self.is_current:
+            return
+        transcript, shown = following.transcript, len(self._before)
+        if not transcript.is_drawn:
+            rows = transcript.rows() or [TextRow("said", "you", self._said, "person")]
+            self._talk.show([*self._before, *rows], shown + transcript.changed)
+            transcript.drawn()
+
+    def _look_again(self) -> None:
+        """It was told anew how the run stands."""
+        following, approvals = self._following, self._approvals
+        if following is None:
+            return
+        if approvals.show(following.waiting):
+            approvals.focus()
+        elif not approvals.calls and self.focused is None:
+            self._talk.focus()
+
+    @on(Listing.Opened)
+    def open_row(self, event: Listing.Opened) -> None:
+        """Show the run that a row leads to."""
+        if isinstance(event.row, NoteRow) and event.row.loop_id:
+            self.flyball.open_run(event.row.loop_id)
+
+    @on(Approvals.Decided)
+    def decide(self, event: Approvals.Decided) -> None:
+        """Tell the loop that asked for the call."""
+        self.do(self._decide(event))
+        if not self._approvals.calls:
+            self._talk.focus()
+
+    async def _decide(self, event: Approvals.Decided) -> None:
+        try:
+            await self.client.signal(event.loop_id, event.signal)
+        except FlyballError:
+            self._approvals.take_back(event.signal.call_id or "")
+            raise
+        if self._following is not None:
+            self._following.hurry()
+
+    @on(Approvals.Viewed)
+    def view(self, event: Approvals.Viewed) -> None:
+        """Show all of a call."""
+        self.flyball.push_screen(ShowCall(event.call.call))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what is under way can be cancelled, and only what was begun be opened."""
+        del parameters
+        if action == "cancel":
+            return self._following is not None
+        return bool(self._following or self.last_run) if action == "open_last" else True
+
+    def action_cancel(self) -> None:
+        """Cancel the answer that is under way."""
+        if self._following is not None:
+            self.do(self.client.signal(self._following.loop_id, Signal(SignalType.CANCEL)))
+
+    def action_open_last(self) -> None:
+        """Show the run of the answer under way, or of the last one."""
+        loop_id = self._following.loop_id if self._following is not None else self.last_run
+        if loop_id:
+            self.flyball.open_run(loop_id)

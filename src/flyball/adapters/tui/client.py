@@ -1,0 +1,170 @@
+"""The HTTP API's operations that are used here, typed. What can go wrong is the connection's to say.
+
+`follow` ends with the loop, and never before: a connection that is lost is had again, after waits that grow,
+just after the last thing that was told. Nothing is lost and nothing comes twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from flyball.adapters.tui.connection import Connection, Problem, Unreachable
+from flyball.core.backoff import Backoff
+from flyball.core.errors import FlyballError
+from flyball.core.signals import Signal
+from flyball.inference.stream import StreamEvent
+from flyball.orchestrate.cards import AgentCard, ModelCard
+from flyball.orchestrate.catalogue import LoopPage
+from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.family import WaitingCall
+from flyball.orchestrate.followed import Recorded
+from flyball.orchestrate.projections.course import CourseStep
+from flyball.orchestrate.projections.explanation import Explanation
+from flyball.orchestrate.projections.summary import LoopSummary
+
+T = TypeVar("T")
+
+_AGAIN = Backoff(0.25, factor=2, most=5.0)
+
+
+class Fork(Struct, frozen=True, omit_defaults=True):
+    """A loop that shares another's first turns, with what is changed."""
+
+    turn: int
+    prompt: str | None = None
+    model: str | None = None
+
+
+class _Agents(Struct, frozen=True):
+    agents: tuple[AgentCard, ...]
+
+
+class _Models(Struct, frozen=True):
+    models: tuple[ModelCard, ...]
+
+
+class _Course(Struct, frozen=True):
+    steps: tuple[CourseStep, ...]
+
+
+class _Waiting(Struct, frozen=True):
+    calls: tuple[WaitingCall, ...]
+
+
+class _Begun(Struct, frozen=True):
+    loop_id: str
+
+
+_recorded = msgspec.json.Decoder(Recorded).decode
+_piece: Callable[[bytes], StreamEvent] = msgspec.json.Decoder(StreamEvent).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Client:
+    """Asks one server. See the module for what it guarantees."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    async def agents(self) -> tuple[AgentCard, ...]:
+        """Who is served."""
+        return (await self._get(_Agents, "/api/agents")).agents
+
+    async def models(self) -> tuple[ModelCard, ...]:
+        """The models that may be chosen."""
+        return (await self._get(_Models, "/api/models")).models
+
+    async def loops(self, text: str = "", cursor: str = "", limit: int = 100) -> LoopPage:
+        """A page of the loops that have a text in them, the newest first."""
+        return await self._get(LoopPage, "/api/loops", text=text, cursor=cursor, limit=str(limit))
+
+    async def loop(self, loop_id: str) -> LoopSummary:
+        """A loop in a few words."""
+        return await self._get(LoopSummary, _path(loop_id))
+
+    async def course(self, loop_id: str) -> tuple[CourseStep, ...]:
+        """A loop step by step."""
+        return (await self._get(_Course, _path(loop_id, "course"))).steps
+
+    async def waiting(self, loop_id: str) -> tuple[WaitingCall, ...]:
+        """The calls of a loop, and of those under it, that wait for somebody."""
+        return (await self._get(_Waiting, _path(loop_id, "waiting"))).calls
+
+    async def why(self, loop_id: str, turn: int) -> Explanation:
+        """A turn explained: what was sent and received."""
+        return await self._get(Explanation, _path(loop_id, "why"), turn=str(turn))
+
+    async def signal(self, loop_id: str, signal: Signal) -> None:
+        """Say something to a loop."""
+        await self._post(_path(loop_id, "signals"), signal)
+
+    async def resume(self, loop_id: str) -> None:
+        """Have a loop driven on that nobody drives."""
+        await self._post(_path(loop_id, "resume"), {})
+
+    async def fork(self, loop_id: str, fork: Fork) -> str:
+        """Begin a loop from another's first turns; gives its id."""
+        document = await self._post(_path(loop_id, "fork"), fork)
+        return msgspec.json.decode(document, type=_Begun).loop_id
+
+    async def begin(self, agent: str, request: SystemRequest, loop_id: str) -> None:
+        """Have an agent begin to serve a request. It is sent until it arrives: by its id it is done once."""
+        path, document, tries = f"/api/agents/{quote(agent, safe='')}/loops", _encode(request.to_json()), 0
+        while True:
+            try:
+                await self.connection.ask("POST", path, {"loop_id": loop_id}, document)
+            except Unreachable:
+                tries += 1
+                await asyncio.sleep(_AGAIN.wait(tries))
+            else:
+                return
+
+    async def follow(self, loop_id: str) -> AsyncGenerator[Recorded | StreamEvent]:
+        """What happens in a loop, from its beginning to its end.
+
+        Raises:
+            FlyballError: the server refuses, or can tell no more of it; not that it cannot be reached.
+        """
+        last, tries = "", 0
+        while True:
+            try:
+                async with aclosing(self.connection.stream(_path(loop_id, "stream"), last)) as frames:
+                    async for frame in frames:
+                        tries = 0
+                        if frame.event == "event":
+                            yield _recorded(frame.data)
+                        elif frame.event == "piece":
+                            yield _piece(frame.data)
+                        elif frame.event == "problem":
+                            raise msgspec.json.decode(frame.data, type=Problem).error()
+                        else:
+                            return
+                        last = frame.id
+            except FlyballError as error:
+                if not error.retryable:
+                    raise
+                self.connection.lost(error.message)
+            else:
+                return
+            tries += 1
+            await asyncio.sleep(_AGAIN.wait(tries))
+
+    async def _get(self, kind: type[T], path: str, **query: str) -> T:
+        document = await self.connection.ask(
+            "GET", path, {name: value for name, value in query.items() if value}
+        )
+        return msgspec.json.decode(document, type=kind)
+
+    async def _post(self, path: str, document: Any) -> bytes:
+        return await self.connection.ask("POST", path, {}, _encode(document))
+
+
+def _path(loop_id: str, what: str = "") -> str:
+    return f"/api/loops/{quote(loop_id, safe='')}" + (f"/{what}" if what else "")

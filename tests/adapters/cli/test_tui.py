@@ -1,0 +1,76 @@
+"""`flyball tui`, as it is typed: on a terminal of its own, and where it cannot be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.cli.conftest import Flyball
+from tests.adapters.cli.terminal import OnTerminal
+
+_NONE_YET = "There are no runs yet"
+_HELP = """
+import sys
+from flyball.adapters.cli import main
+main(["--help"])
+import flyball
+assert not {"textual", "aiohttp"} & set(sys.modules), "they are not needed for that"
+"""
+
+_WITHOUT = """
+import sys
+sys.modules["textual"] = None
+from flyball.adapters.cli import main
+sys.exit(main(["tui", "-m", "test"]))
+"""
+
+
+def test_it_serves_itself_and_leaves_nothing_behind(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("tui", "-m", "test", LINES="30")
+    terminal.wait_for(_NONE_YET)
+    terminal.type("c")
+    terminal.wait_for("Say something")
+    terminal.type("\x11")
+    assert terminal.end() == 0
+    assert terminal.raw.rstrip().endswith("\x1b[?1049l") or "\x1b[?1049l" in terminal.raw, (
+        "the screen is given back"
+    )
+    assert not (home / "tokens.json").exists()
+
+
+def test_a_server_that_is_not_there_is_waited_for(on_terminal: OnTerminal) -> None:
+    terminal = on_terminal("tui", "--server", "http://127.0.0.1:1", LINES="30")
+    terminal.wait_for("reconnecting")
+    terminal.type("\x11")
+    assert terminal.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tui", "-m", "test"), "needs a terminal"),
+        (("tui", "--server", "127.0.0.1:8000"), "give an address such as http://127.0.0.1:8000"),
+        (("tui", "--server", "http://127.0.0.1:1", "-m", "test"), "leave AGENTS, -m and --deps out"),
+        (("tui", "--token", "x"), "give --server too"),
+    ],
+)
+def test_what_cannot_be_is_told(flyball: Flyball, words: tuple[str, ...], said: str) -> None:
+    told = flyball(*words)
+    assert told.code in (2, 3)
+    assert said in told.err
+    assert told.err.startswith("flyball: CONFIG_")
+
+
+def test_without_its_extra_it_says_what_to_install() -> None:
+    command = [sys.executable, "-c", _WITHOUT]
+    told = subprocess.run(command, check=False, capture_output=True, timeout=60, text=True)
+    assert told.returncode == 3
+    assert "CONFIG_MISSING_EXTRA" in told.stderr
+    assert "pip install 'flyball[tui]'" in told.stderr
+
+
+def test_help_loads_nothing_of_it() -> None:
+    subprocess.run([sys.executable, "-c", _HELP], check=True, capture_output=True, timeout=60)

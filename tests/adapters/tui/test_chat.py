@@ -1,0 +1,156 @@
+"""Chat: answers stream, tool calls unfold, calls are approved and rejected, what was said goes along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from flyball import Agent
+from flyball.adapters.tui.approvals import Approvals
+from flyball.adapters.tui.chat import ChatScreen
+from flyball.adapters.tui.prompt import Prompt
+from flyball.core.errors import EngineError
+from flyball.core.messages import Role
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine, ScriptedEngine
+from tests.adapters.tui.driving import Driven, chat_with, over
+
+
+async def answered(ui: Driven) -> None:
+    """Wait until one may speak again."""
+    prompt = ui.app.screen.query_one(Prompt)
+    await ui.until(lambda: not prompt.disabled and prompt.has_focus, "an answer")
+
+
+async def test_an_answer_is_shown_as_it_comes() -> None:
+    go_on = asyncio.Event()
+
+    async def whole(request: Request) -> str:
+        return "One two."
+
+    async def pieces(request: Request) -> AsyncIterator[str]:
+        yield "One "
+        await go_on.wait()
+        yield "two."
+
+    async with over(Agent(FunctionEngine(whole, pieces), name="slow")) as (ui, _):
+        await chat_with(ui, "slow")
+        await ui.write("Count")
+        await ui.sees("One")
+        assert "two" not in ui.screen
+        assert ui.app.screen.query_one(Prompt).disabled, "one message at a time"
+        go_on.set()
+        await ui.sees("One two.")
+        await answered(ui)
+        assert ui.said().count("One") == 1
+
+
+async def test_a_tool_call_unfolds_in_place() -> None:
+    async with over() as (ui, _):
+        await chat_with(ui, "counter")
+        await ui.write("How much?")
+        await ui.sees("It is 3.")
+        await answered(ui)
+        assert '✔ add  {"x":1,"y":2}' in ui.screen
+        await ui.press("shift+tab")
+        await ui.until(lambda: ui.listing("talk").has_focus, "the focus")
+        await ui.press("up", "enter")
+        await ui.sees("arguments")
+        assert '"x": 1' in ui.screen
+        assert "result" in ui.screen
+        await ui.press("enter")
+        await ui.until(lambda: "arguments" not in ui.screen, "it is folded")
+
+
+async def test_a_call_that_waits_is_approved_by_a_key() -> None:
+    async with over() as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("buyer wants to call pay")
+        assert '"pounds": 4' in ui.screen
+        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+        await ui.press("a")
+        await ui.sees("paid 4")
+        await answered(ui)
+        assert "wants to call" not in ui.screen
+
+
+async def test_a_call_that_waits_is_rejected_with_a_reason() -> None:
+    async with over() as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("buyer wants to call pay")
+        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+        await ui.press("r")
+        await ui.write("too dear")
+        await answered(ui)
+        assert "reject: too dear" in ui.said()
+        assert "✘ pay" in ui.said()
+        assert "paid" not in ui.screen
+
+
+async def test_all_of_a_call_can_be_seen_before_it_is_decided() -> None:
+    async with over() as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("buyer wants to call pay")
+        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+        await ui.press("v")
+        await ui.sees("Enter shows more")
+        await ui.press("escape")
+        await ui.opens(ChatScreen)
+        await ui.press("a")
+        await ui.sees("paid 4")
+        await answered(ui)
+
+
+async def test_what_was_said_goes_along_and_the_session_stays() -> None:
+    engine = ScriptedEngine("Blue.", "The sky.", name="scripted")
+    async with over(Agent(engine, name="poet")) as (ui, service):
+        await chat_with(ui, "poet")
+        await ui.write("Your colour?")
+        await ui.sees("Blue.")
+        await answered(ui)
+        await ui.write("Why?")
+        await ui.sees("The sky.")
+        await answered(ui)
+        sent = engine.calls[-1].messages
+        assert [message.role for message in sent] == [Role.USER, Role.ASSISTANT, Role.USER]
+        assert [message.text for message in sent] == ["Your colour?", "Blue.", "Why?"]
+        one, two = [await service.summary(run) for run in await service.journal.loops()]
+        assert one.session_id == two.session_id != ""
+
+
+async def test_an_answer_that_fails_is_told_and_the_chat_goes_on() -> None:
+    engine = ScriptedEngine(EngineError("the model is gone"), "Here again.")
+    async with over(Agent(engine, name="poet")) as (ui, _):
+        await chat_with(ui, "poet")
+        await ui.write("Hello")
+        await ui.sees("the model is gone")
+        await answered(ui)
+        await ui.write("And now?")
+        await ui.sees("Here again.")
+        await answered(ui)
+
+
+async def test_an_answer_is_cancelled() -> None:
+    async def never(request: Request) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async with over(Agent(FunctionEngine(never), name="slow")) as (ui, _):
+        await chat_with(ui, "slow")
+        await ui.write("Hello")
+        await ui.until(lambda: ui.listing("talk").rows, "a run")
+        await ui.press("ctrl+x")
+        await ui.sees("cancelled")
+        await answered(ui)
+
+
+async def test_several_lines_are_sent_as_one_message() -> None:
+    async with over() as (ui, _):
+        await chat_with(ui, "echo")
+        await ui.press("a", "ctrl+j", "b", "enter")
+        await ui.sees("You said: a")
+        await answered(ui)
+        assert "  You said: a\n  b" in ui.said()

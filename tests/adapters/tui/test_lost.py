@@ -1,0 +1,112 @@
+"""A connection that is lost is shown, and mended by itself: nothing is lost and nothing comes twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from flyball import Agent
+from flyball.adapters.http.entry import serving_http
+from flyball.adapters.http.tokens import Tokens
+from flyball.adapters.tui.page import TopLine
+from flyball.core.ids import new_id
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine
+from flyball.runtime.services import local_services
+from tests.adapters.http.running import agents
+from tests.adapters.tui.driving import Driven, chat_with, driven
+from tests.adapters.tui.test_chat import answered
+from tests.adapters.tui.test_runs import NONE_YET
+
+
+@asynccontextmanager
+async def server(folder: Path, *given: Agent[Any, Any], port: int = 0, **options: Any) -> AsyncGenerator[str]:
+    """A server over a file, which leaves what runs as it is when it ends."""
+    tenants = local_services(given or agents(), folder / "runs.db")
+    await tenants.open_known()
+    try:
+        async with serving_http(tenants, port=port, grace=0.0, **options) as url:
+            yield url
+    finally:
+        await tenants.aclose()
+
+
+def is_lost(ui: Driven) -> bool:
+    """Whether it is shown that the connection is lost."""
+    return ui.app.screen.query_one(TopLine).has_class("-lost") and "reconnecting" in ui.screen
+
+
+async def test_an_answer_goes_on_when_the_server_is_there_again(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+
+    async def whole(request: Request) -> str:
+        return "One two three."
+
+    async def pieces(request: Request) -> AsyncIterator[str]:
+        yield "One "
+        yield "two "
+        await go_on.wait()
+        yield "three."
+
+    agent = Agent(FunctionEngine(whole, pieces), name="slow")
+    async with server(tmp_path, agent) as url:
+        port = int(url.rpartition(":")[2])
+        ui_open = driven(url)
+        ui = await ui_open.__aenter__()
+        await chat_with(ui, "slow")
+        await ui.write("Count")
+        await ui.sees("One two")
+    try:
+        await ui.until(lambda: is_lost(ui), "that it is lost")
+        go_on.set()
+        async with server(tmp_path, agent, port=port):
+            await ui.sees("One two three.")
+            await answered(ui)
+            assert not is_lost(ui)
+            assert ui.said().count("One") == 1
+            await ui.write("Again")
+            await ui.until(lambda: ui.said().count("One two three.") == 2)
+            await answered(ui)
+    finally:
+        await ui_open.__aexit__(None, None, None)
+
+
+async def test_what_is_said_while_the_server_is_away_is_sent_when_it_is_there(tmp_path: Path) -> None:
+    async with server(tmp_path) as url:
+        port = int(url.rpartition(":")[2])
+        ui_open = driven(url)
+        ui = await ui_open.__aenter__()
+        await chat_with(ui, "echo")
+    try:
+        await ui.write("Anybody there?")
+        await ui.until(lambda: is_lost(ui), "that it is lost")
+        await ui.sees("Anybody there?")
+        async with server(tmp_path, port=port):
+            await ui.sees("You said: Anybody there?")
+            await answered(ui)
+            assert len((await ui.app.client.loops()).loops) == 1
+    finally:
+        await ui_open.__aexit__(None, None, None)
+
+
+async def test_who_begins_before_the_server_does_waits_for_it(tmp_path: Path) -> None:
+    async with server(tmp_path) as url:
+        port = int(url.rpartition(":")[2])
+    async with driven(url) as ui:
+        await ui.until(lambda: is_lost(ui), "that it is lost")
+        async with server(tmp_path, port=port):
+            await ui.sees(NONE_YET)
+            assert not is_lost(ui)
+
+
+async def test_a_token_opens_a_server_that_asks_for_one(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.json"
+    token, _ = Tokens(file).add("ann")
+    async with server(tmp_path, tokens=file) as url:
+        async with driven(url, token) as ui:
+            await ui.sees(NONE_YET)
+        async with driven(url, f"fly_{new_id()[:12]}_{'0' * 64}") as ui:
+            await ui.sees("API_UNAUTHENTICATED")
