@@ -166,10 +166,64 @@ async def test_a_token_is_asked_for_and_another_tenants_loops_are_not_there(
         await expect(page.locator("#main .card.bad")).to_contain_text("ORCHESTRATION_LOOP_NOT_FOUND")
         await expect(page.locator("#side .foot")).to_contain_text("Nothing has run yet")
         assert text not in page.url
-        assert (
-            await page.evaluate("document.cookie + JSON.stringify(localStorage)")
-            == '{"flyball-theme":"auto"}'
+        assert await page.evaluate("document.cookie + JSON.stringify(localStorage)") == "{}"
+
+
+async def test_a_long_answer_streams_into_a_chat_and_the_page_stays_quick(browser: Browser) -> None:
+    async with studio_of(browser) as studio:
+        page = studio.page
+        await studio.open("chat/slow/s1")
+        await page.evaluate(
+            """() => {
+                window.longest = 0;
+                const watching = new PerformanceObserver((list) => {
+                    for (const one of list.getEntries()) window.longest = Math.max(window.longest, one.duration);
+                });
+                watching.observe({ entryTypes: ["longtask"] });
+            }"""
         )
+        await page.get_by_label("Message").fill("Tell me all")
+        await page.get_by_label("Message").press("Enter")
+        await expect(page.locator(".bubble.user")).to_have_count(1)
+        for _ in range(100):
+            studio.said.say(*["a few words of a long answer "] * 40)
+            await asyncio.sleep(0)
+        await expect(page.locator(".live")).to_contain_text("a few words")
+        studio.said.say("the end", None)
+        await expect(page.locator(".bubble.assistant .long, .bubble.assistant .prose")).to_have_count(1)
+        assert await page.evaluate("window.longest") < 2_000
+        assert studio.wrong == []
+
+
+async def test_many_messages_may_wait_in_one_chat(studio: Studio) -> None:
+    page = studio.page
+    await studio.open("chat/travel/s1")
+    for number in range(8):
+        await page.get_by_label("Message").fill(f"To Rome {number}")
+        await page.get_by_label("Message").press("Enter")
+        await expect(page.locator(".card.waiting")).to_have_count(number + 1)
+    for left in range(7, -1, -1):
+        await page.get_by_role("button", name="Approve").first.click()
+        await expect(page.locator(".card.waiting")).to_have_count(left)
+
+
+async def test_what_was_opened_while_the_server_was_away_is_shown_once_it_is_there(browser: Browser) -> None:
+    context = await browser.new_context()
+    async with LocalRuntime() as runtime:
+        service = Service(agents(), runtime)
+        studio = Studio(await context.new_page(), service, Said())
+        page = studio.page
+        async with serving_http(service, grace=0.1) as studio.url:
+            await studio.begin("parrot", "Hello", "one")
+            await studio.open()
+            await expect(page.locator(".loops a")).to_have_count(1)
+        await page.evaluate("location.hash = '#/loops/one'")
+        await expect(page.locator(".connection.lost")).to_be_visible()
+        async with serving_http(service, port=int(studio.url.rpartition(":")[2])):
+            await expect(page.locator("#main .badge")).to_have_text("complete")
+            await expect(page.locator(".connection.lost")).to_have_count(0)
+            await context.close()
+        await service.aclose()
 
 
 async def test_it_fits_a_phone(browser: Browser) -> None:

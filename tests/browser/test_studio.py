@@ -206,6 +206,35 @@ async def test_who_does_not_look_holds_no_connection_and_misses_nothing(studio: 
     await expect(page.locator(".answer .prose")).to_have_text("Once upon a time")
 
 
+async def test_odd_addresses_and_the_way_to_the_loop(studio: Studio) -> None:
+    page = studio.page
+    await studio.begin("parrot", "Hello", "hello")
+    for place in ("constructor", "toString", "loops", "nothing/at/all"):
+        await studio.open(place)
+        await expect(page.locator(".welcome")).to_be_visible()
+    await studio.open("chat/parrot")
+    await expect(page.get_by_label("Message")).to_be_visible()
+    assert "#/chat/parrot/" in page.url
+    await studio.open("loops/hello")
+    await expect(page.locator("#main .badge")).to_have_text("complete")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#main")).to_be_focused()
+    await expect(page.locator("#main .badge")).to_have_text("complete")
+    assert "hello" in await page.title()
+
+
+async def test_a_message_is_sent_once(studio: Studio) -> None:
+    page = studio.page
+    await studio.open("chat/parrot/s1")
+    box = page.get_by_label("Message")
+    await box.fill("Hello")
+    await box.press("Enter")
+    await box.press("Enter")
+    await expect(page.locator(".bubble.assistant .prose")).to_have_count(1)
+    assert len(await studio.service.journal.loops()) == 1
+
+
 async def test_keys_do_it_too(studio: Studio) -> None:
     page = studio.page
     await studio.begin("travel", "Book a trip", "trip")

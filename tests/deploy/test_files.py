@@ -91,6 +91,12 @@ def test_the_cluster_has_three_nodes_that_know_each_other_and_keep_three_copies(
         assert environment["FLYBALL_NATS_REPLICAS"] == "3"
 
 
+def test_what_looks_after_the_nodes_is_in_their_image() -> None:
+    for name, service in compose()["services"].items():
+        if "wget" in str(service.get("healthcheck", "")):
+            assert service["image"].endswith("-alpine"), name
+
+
 def test_the_nodes_configuration_is_one(tmp_path: Path) -> None:
     environment = {
         "NAME": "nats-1",

@@ -213,6 +213,18 @@ async def test_a_journal_that_fails_leaves_no_claim(left: int) -> None:
         assert kept.value is not None, "an exception that somebody keeps keeps no claim"
 
 
+async def test_what_is_gone_on_with_is_told_in_pieces_to_who_comes_later() -> None:
+    agent, place = hanging_in("tool")
+    journal = MemoryJournal()
+    async with LocalRuntime(journal) as one:
+        await one.submit(agent, "go", loop_id="l1")
+        await place.entered.wait()
+    async with LocalRuntime(journal) as other:
+        await other.carry_on(agent.bindings(), "l1")
+        place.let_go.set()
+        assert [piece async for piece in other.follow("l1") if isinstance(piece, TextDelta)]
+
+
 async def test_what_one_runtime_leaves_the_other_goes_on_with() -> None:
     journal = MemoryJournal()
     agent, place = hanging_in("tool")

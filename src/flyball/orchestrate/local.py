@@ -151,6 +151,8 @@ class LocalRuntime:
                 drive = await _HeardDrive.take_over(bindings, self._journal, loop_id, clock)
             except DrivenElsewhere:
                 return
+            assert isinstance(drive, _HeardDrive)
+            drive.aloud = True  # who looks after such a loop comes in a moment, and would miss what was said
             self._carry(drive, bindings, clock)
 
     async def drain(self, seconds: float) -> None:
@@ -432,6 +434,8 @@ class _HeardDrive(Drive):
         True  # whoever waits for the loop is told; the loop itself goes on by itself once there are results
     )
     hearers: Callable[[], Sequence[Hearing]] = staticmethod(lambda: ())
+    aloud = False
+    """Whether they are made so in any case."""
     said: Sequence[Delta] = ()
     """The pieces of the model call under way, for who begins to hear in the middle of it."""
 
@@ -461,7 +465,8 @@ class _HeardDrive(Drive):
 
     def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
         """Carry out one effect."""
-        return self._infer(effect) if _is_shown(effect) and self.hearers() else super().perform(effect)
+        heard = _is_shown(effect) and (self.aloud or self.hearers())
+        return self._infer(effect) if heard else super().perform(effect)
 
     async def _infer(self, effect: Effect) -> Event | None:
         assert isinstance(effect, Infer)

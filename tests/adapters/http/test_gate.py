@@ -297,3 +297,23 @@ async def test_a_line_for_each_request() -> None:
     line = msgspec.json.decode(lines.getvalue())
     assert (line["level"], line["request_id"], line["status"]) == ("error", "r1", 500)
     assert "the disk is gone" in line["failure"]
+
+
+async def test_a_stream_ends_when_its_token_is_revoked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flyball.adapters.http.serving._LOOK", 0.0)
+    go = asyncio.Event()
+    tokens = Tokens(tmp_path / "tokens.json")
+    text, token = tokens.add("ann")
+    engine = ScriptedEngine("done", pause=go.wait)
+    async with here(Agent(engine, name="slow"), tokens=tokens, heartbeat=0.05) as (client, _):
+        await client.post("/api/agents/slow/loops", json=ASK, params={"loop_id": "it"}, headers=bearer(text))
+        async with client.stream("GET", "/api/loops/it/stream", headers=bearer(text)) as stream:
+            lines = stream.aiter_lines()
+            assert (await anext(lines)).startswith("id: 1")
+            tokens.revoke(token.id)
+            async with asyncio.timeout(PATIENCE):
+                rest = [line async for line in lines]
+        assert not [line for line in rest if line == "event: over"]
+        go.set()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
 from ipaddress import ip_address
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -85,6 +86,8 @@ class Gate:
         try:
             try:
                 passed.principal = self._let_in(scope, headers)
+                if self._tokens is not None:
+                    passed.still_welcome = partial(self._is_known, headers)
             except Refused as refusal:
                 await refuse(refusal, passed, sending)
             else:
@@ -103,6 +106,14 @@ class Gate:
             )
             if self._log is not None:
                 self._log.request(scope, passed, took)
+
+    def _is_known(self, headers: dict[str, str]) -> bool:
+        assert self._tokens is not None
+        try:
+            self._tokens.principal(headers.get("authorization", ""))
+        except (Refused, RuntimeError):
+            return False
+        return True
 
     def _let_in(self, scope: Scope, headers: dict[str, str]) -> Principal:
         """Who asks.

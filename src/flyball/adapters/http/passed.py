@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flyball.adapters.http.tokens import Principal
 from flyball.core.correlation import Correlation
 
@@ -18,6 +20,7 @@ class Passed:
         "operation",
         "principal",
         "status",
+        "still_welcome",
         "streamed",
     )
 
@@ -33,3 +36,9 @@ class Passed:
         self.loop_id = ""
         self.status = 0
         self.streamed = False
+        self.still_welcome: Callable[[], bool] = _always
+        """Whether who asked may still come in: a stream outlasts many a token."""
+
+
+def _always() -> bool:
+    return True

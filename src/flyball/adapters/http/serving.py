@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeAlias
@@ -28,6 +29,8 @@ Services: TypeAlias = Callable[[str], Awaitable[Service]]
 
 LOOP = "Flyball-Loop"
 """The header that names the loop which a request has begun."""
+_LOOK = 1.0
+"""Seconds after which is looked again whether the token of who is told something is still good."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -116,7 +119,7 @@ class Serving:
         passed.streamed = True
         self._metrics.streams.inc()
         gone = asyncio.ensure_future(until_gone(receive))
-        giving = asyncio.ensure_future(_give(stream, send, self._limits.stuck_seconds))
+        giving = asyncio.ensure_future(_give(stream, passed, send, self._limits.stuck_seconds))
         if stream.again:
             self._giving.add(giving)
         try:
@@ -144,8 +147,8 @@ class Serving:
             giving.cancel()
 
 
-async def _give(stream: Stream, send: Send, stuck_seconds: float) -> None:
-    """Send what comes; a caller that takes nothing of it for too long is let go of."""
+async def _give(stream: Stream, passed: Passed, send: Send, stuck_seconds: float) -> None:
+    """Send what comes. Who takes nothing of it for too long is let go of, and whose token is no more."""
     headers = [
         (b"content-type", MEDIA_TYPE.encode()),
         (b"x-accel-buffering", b"no"),
@@ -153,7 +156,12 @@ async def _give(stream: Stream, send: Send, stuck_seconds: float) -> None:
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     async with aclosing(stream.events) as batches:
+        looked = time.monotonic()
         async for batch in batches:
+            if (now := time.monotonic()) - looked > _LOOK:
+                looked = now
+                if not passed.still_welcome():
+                    return
             async with asyncio.timeout(stuck_seconds):
                 await send({"type": "http.response.body", "body": batch, "more_body": True})
 

@@ -82,7 +82,7 @@ class Client:
         return (await self._get(_Models, "/api/models")).models
 
     async def loops(self, text: str = "", cursor: str = "", limit: int = 100) -> LoopPage:
-        """A page of the loops that have a text in them, the newest first; without one, of those under none."""
+        """A page of the loops that have a text in them, the newest first; without one, of the roots."""
         roots = "" if text else "true"
         return await self._get(
             LoopPage, "/api/loops", text=text, cursor=cursor, limit=str(limit), roots_only=roots

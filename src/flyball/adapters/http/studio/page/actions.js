@@ -24,7 +24,7 @@ export async function act(id, what) {
     const said = await dialog("Cancel this loop?", [{ name: "text", label: "Reason, for the journal", hint: "optional" }], "Cancel it", "danger");
     return said && send(id, { type: "cancel", text: said.text });
   }
-  return send(id, { type: what });
+  return send(id, { type: what }, what === "pause" ? "it pauses after what it does now" : "");
 }
 
 export function actionsAt(id, stage) {

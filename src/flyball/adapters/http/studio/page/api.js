@@ -41,20 +41,24 @@ export async function problemOf(answer) {
     document = { detail: `the server answered ${answer.status}` };
   }
   if (answer.status === 401) server.dispatchEvent(new Event("token"));
+  if (answer.status === 403) server.dispatchEvent(new Event("forbidden"));
   return new Problem(answer.status, document);
 }
+
+const PATIENCE = 20_000;
 
 async function ask(method, path, body, signal) {
   let answer;
   try {
+    const late = AbortSignal.timeout(PATIENCE);
     answer = await fetch(path, {
       method,
-      signal,
+      signal: signal ? AbortSignal.any([signal, late]) : late,
       headers: headers(body === undefined ? {} : { "Content-Type": "application/json" }),
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (signal?.aborted) throw error;
     reached(false);
     throw new Problem(0, { detail: "the server is not reached" });
   }
@@ -81,6 +85,18 @@ export function query(values) {
   const filled = Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== null && value !== false);
   const text = new URLSearchParams(filled).toString();
   return text && `?${text}`;
+}
+
+/** Do something that asks the server, again and again while that is not there. */
+export async function patiently(work, signal) {
+  for (let pause = 500; ; pause = Math.min(pause * 2, 5_000)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof Problem) || ![0, 429, 503].includes(error.status)) throw error;
+    }
+    await wait(pause, signal);
+  }
 }
 
 export function wait(milliseconds, signal) {

@@ -1,7 +1,7 @@
 // Talking with an agent. Each message is a loop of its own, of one session: it goes on whoever looks, and the journal
 // has all that was said, so that the conversation is there again after a reload.
 
-import { get, loop, post, query } from "./api.js";
+import { get, loop, patiently, post, query } from "./api.js";
 import { waitingCard } from "./actions.js";
 import { block, fill, h, say } from "./dom.js";
 import { money, seconds, short, tokens } from "./format.js";
@@ -12,6 +12,7 @@ import { oneLine } from "./text.js";
 import { Watched } from "./watched.js";
 
 const MOST = 100;
+const MOST_SHOWN = 20_000;
 
 export function newSession() {
   return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -54,7 +55,7 @@ class Chat {
   }
 
   async begin() {
-    const { agents } = await get("/api/agents", this.signal);
+    const { agents } = await patiently(() => get("/api/agents", this.signal), this.signal);
     fill(this.agents, agents.map((one) => h("option", { value: one.name, selected: one.name === this.agent }, one.name)));
     const card = agents.find((one) => one.name === this.agent);
     if (!card) throw new Error(`there is no agent ${this.agent} here`);
@@ -83,13 +84,13 @@ class Chat {
   async send() {
     const text = this.words.value.trim();
     if (!text) return;
+    this.words.value = "";
     const before = this.turns.flatMap((turn) => turn.messages());
     const messages = [...before, { role: "user", content: text }];
-    const begun = await attempt(() =>
-      post(`/api/agents/${encodeURIComponent(this.agent)}/loops`, { messages, session_id: this.session }));
-    if (!begun) return;
-    this.words.value = "";
-    this.add(text, begun.loop_id);
+    const where = `/api/agents/${encodeURIComponent(this.agent)}/loops?loop_id=${newSession()}`;
+    const begun = await attempt(() => post(where, { messages, session_id: this.session }));
+    if (begun) this.add(text, begun.loop_id);
+    else if (!this.words.value) this.words.value = text;
   }
 }
 
@@ -117,31 +118,42 @@ class Turn {
   }
 
   show(what) {
-    const { summary, steps, waiting, answer } = this.watched;
-    if (!summary) return;
+    if (!this.watched.summary) return;
+    if (what === "all") this.showAll();
+    // Pieces come faster than anybody reads, or a browser draws.
+    this.drawing ??= requestAnimationFrame(() => {
+      this.drawing = undefined;
+      this.showAnswer();
+      this.moved();
+    });
+  }
+
+  showAnswer() {
+    const { summary, answer } = this.watched;
+    const text = answer.text;
+    if (!text || isOver(summary.stage)) return;
+    if (this.live.parentNode !== this.body) fill(this.body, this.live);
+    say(this.live, text.length > MOST_SHOWN ? `…${text.slice(-MOST_SHOWN)}` : text);
+  }
+
+  showAll() {
+    const { summary, steps, waiting } = this.watched;
     const over = isOver(summary.stage);
-    if (answer.text && !over) {
-      if (this.live.parentNode !== this.body) fill(this.body, this.live);
-      say(this.live, answer.text.length > 50_000 ? `…${answer.text.slice(-50_000)}` : answer.text);
+    const calls = steps.filter((step) => step.kind === "tool_call" || step.kind === "wait" || step.kind === "flow_step");
+    const key = JSON.stringify([calls, waiting]);
+    if (key !== this.shown) {
+      this.shown = key;
+      const open = new Set([...this.steps.querySelectorAll("details[open]")].map((one) => one.dataset.call));
+      fill(this.steps, calls.map((step, number) => call(step, String(number), open)));
+      fill(this.waits, waiting.map(waitingCard));
     }
-    if (what === "all") {
-      const calls = steps.filter((step) => step.kind === "tool_call" || step.kind === "wait" || step.kind === "flow_step");
-      const key = JSON.stringify([calls, waiting]);
-      if (key !== this.shown) {
-        this.shown = key;
-        const open = new Set([...this.steps.querySelectorAll("details[open]")].map((one) => one.dataset.call));
-        fill(this.steps, calls.map((step, number) => call(step, String(number), open)));
-        fill(this.waits, waiting.map(waitingCard));
-      }
-      fill(this.foot, over && summary.stage === "complete" ? null : badge(summary.stage), " ",
-        h("a", { href: `#/loops/${encodeURIComponent(this.id)}` }, short(this.id)), " ",
-        [over && seconds(summary.updated_at - summary.started_at), tokens(summary.usage), money(summary.cost)].filter(Boolean).join(" · "));
-      if (over && this.told !== summary.updated_at) {
-        this.told = summary.updated_at;
-        this.tell(summary);
-      }
+    fill(this.foot, over && summary.stage === "complete" ? null : badge(summary.stage), " ",
+      h("a", { href: `#/loops/${encodeURIComponent(this.id)}` }, short(this.id)), " ",
+      [over && seconds(summary.updated_at - summary.started_at), tokens(summary.usage), money(summary.cost)].filter(Boolean).join(" · "));
+    if (over && this.told !== summary.updated_at) {
+      this.told = summary.updated_at;
+      this.tell(summary);
     }
-    this.moved();
   }
 
   async tell(summary) {

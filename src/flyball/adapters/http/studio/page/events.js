@@ -6,30 +6,51 @@ import { Problem, headers, loop, problemOf, server, wait } from "./api.js";
 const SHORTEST = 500;
 const LONGEST = 8_000;
 const SILENCE = 40_000; // the server says something every 15 s
+const MOST = 2; // so of those six, the others of the page have some; and a second window has
+const INSTEAD = 2_000;
 const HIDDEN = 3_000; // a browser has six connections for a server, for all of its tabs: who does not look needs none
+
+/** Those who have a connection, the one that came last at the end: who comes when there are too many takes the oldest's. */
+const connected = [];
 
 /**
  * Follow a loop until it is over, or the signal says so. `told(name, data)` is called with each event; a loop that is
- * over when one comes tells nothing.
+ * over when one comes tells nothing. Who has no connection is told "look" now and then, and says whether it is over.
  */
 export async function follow(id, { after = "", told, signal }) {
   let last = after;
   let pause = SHORTEST;
+  let displaced = false;
   while (!signal.aborted) {
     await looked(signal);
     if (signal.aborted) return;
+    if (displaced && connected.length >= MOST) {
+      if (told("look", null)) return;
+      await wait(INSTEAD, signal).catch(() => undefined);
+      continue;
+    }
+    displaced = false;
+    const mine = new AbortController();
+    const leave = () => mine.abort();
+    signal.addEventListener("abort", leave, { once: true });
+    const place = { leave: () => ((displaced = true), leave()) };
+    if (connected.length >= MOST) connected.shift().leave();
+    connected.push(place);
     try {
       const over = await once(id, last, (name, data, number) => {
         last = number || last;
         pause = SHORTEST;
         told(name, data);
-      }, signal);
+      }, mine.signal);
       if (over) return;
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Problem && error.status && error.status !== 503 && error.status !== 429) throw error;
+    } finally {
+      signal.removeEventListener("abort", leave);
+      if (connected.includes(place)) connected.splice(connected.indexOf(place), 1);
     }
-    if (document.hidden) continue;
+    if (document.hidden || displaced) continue;
     server.dispatchEvent(new CustomEvent("stream", { detail: false }));
     await wait(pause * (0.75 + Math.random() / 2), signal).catch(() => undefined);
     pause = Math.min(pause * 2, LONGEST);

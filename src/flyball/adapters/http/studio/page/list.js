@@ -3,6 +3,7 @@
 import { get, query, wait } from "./api.js";
 import { fill, h, say } from "./dom.js";
 import { ago, money, short, tokens } from "./format.js";
+import { attempt } from "./parts.js";
 import { kindOf, wordsOf } from "./stages.js";
 import { harmless, oneLine } from "./text.js";
 
@@ -21,7 +22,7 @@ export class List {
   constructor(root) {
     this.rows = new Map();
     this.loops = [];
-    this.pages = 1;
+    this.older = [];
     this.next = "";
     this.stage = "";
     this.search = h("input", {
@@ -52,7 +53,7 @@ export class List {
 
   /** Ask anew, from the first page. */
   again() {
-    this.pages = 1;
+    this.older = [];
     this.asked?.abort();
     this.asked = new AbortController();
     const mine = this.asked;
@@ -69,25 +70,27 @@ export class List {
 
   async refresh(signal) {
     try {
-      const found = [];
-      let cursor = "";
-      for (let page = 0; page < this.pages; page++) {
-        const asked = { text: this.search.value.trim(), stage: this.stage, roots_only: !this.under.checked, limit: PAGE, cursor };
-        const answer = await get(`/api/loops${query(asked)}`, signal);
-        found.push(...answer.loops);
-        cursor = answer.next ?? "";
-        if (!cursor) break;
-      }
-      this.next = cursor;
-      this.show(found);
+      const { loops, next } = await this.page("", signal);
+      if (!this.older.length) this.next = next ?? "";
+      const newer = new Set(loops.map((one) => one.loop_id));
+      this.show([...loops, ...this.older.filter((one) => !newer.has(one.loop_id))]);
     } catch (error) {
       if (error.name !== "AbortError") say(this.foot, error.message);
     }
   }
 
-  further() {
-    this.pages += 1;
-    return this.refresh(this.asked.signal);
+  page(cursor, signal) {
+    const asked = { text: this.search.value.trim(), stage: this.stage, roots_only: !this.under.checked, limit: PAGE, cursor };
+    return get(`/api/loops${query(asked)}`, signal);
+  }
+
+  /** Those before: they are asked for once, and only the newest again and again. */
+  async further() {
+    const found = await attempt(() => this.page(this.next, this.asked.signal));
+    if (!found) return;
+    this.older = [...this.loops, ...found.loops];
+    this.next = found.next ?? "";
+    this.show(this.older);
   }
 
   show(loops) {

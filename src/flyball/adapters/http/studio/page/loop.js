@@ -6,7 +6,7 @@ import { fill, h, say } from "./dom.js";
 import { Flow } from "./flow.js";
 import { ago, clock, money, seconds, several, short, tokens } from "./format.js";
 import { markdown } from "./markdown.js";
-import { badge, button, copyable, problem, value } from "./parts.js";
+import { attempt, badge, button, copyable, problem, value } from "./parts.js";
 import { isOver, kindOf } from "./stages.js";
 import { oneLine } from "./text.js";
 import { Timeline } from "./timeline.js";
@@ -103,6 +103,7 @@ class LoopView {
     this.flow.element.hidden = !watched.flow;
     if (watched.flow) this.flow.show(watched.flow);
     this.showAnswer(watched);
+    if (!this.events.hidden) this.journal();
   }
 
   showFacts(one, over) {
@@ -177,22 +178,25 @@ class LoopView {
       step.loop_id && h("p", null, h("a", { href: `#/loops/${encodeURIComponent(step.loop_id)}` }, "Open that loop")));
   }
 
+  /** The journal's next events; what was read stays. */
   async journal() {
     if (this.reading) return;
     this.reading = true;
-    let after = 0;
-    const list = h("ol", { class: "journal" });
-    const more = button("More events", () => next(), "quiet");
-    fill(this.events, list, more);
-    const next = async () => {
-      const page = await get(`${path(this.id, "events")}?after=${after}&limit=200`).catch((error) => ({ events: [], error }));
-      if (page.error) fill(this.events, problem(page.error));
-      list.append(...page.events.map(entry));
-      after = page.next ?? after + page.events.length;
-      more.hidden = !page.next;
-    };
-    await next();
+    if (!this.entries) {
+      this.entries = h("ol", { class: "journal" });
+      this.further = button("More events", () => this.page(), "quiet", { hidden: true });
+      fill(this.events, this.entries, this.further);
+    }
+    if (this.further.hidden) await this.page();
     this.reading = false;
+  }
+
+  async page() {
+    const after = this.entries.childElementCount;
+    const page = await attempt(() => get(`${path(this.id, "events")}?after=${after}&limit=200`));
+    if (!page) return;
+    this.entries.append(...page.events.map(entry));
+    this.further.hidden = !page.next;
   }
 }
 

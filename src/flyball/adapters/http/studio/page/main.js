@@ -8,20 +8,25 @@ import { help, listen, press } from "./keys.js";
 import { List } from "./list.js";
 import { showLoop } from "./loop.js";
 import { attempt, button, dialog, problem } from "./parts.js";
+import { harmless } from "./text.js";
 import { showUsage } from "./usage.js";
 
-const THEMES = ["auto", "light", "dark"];
 const main = document.getElementById("main");
 const state = h("span", { class: "connection", role: "status" });
+const entrance = button("Token…", () => askForToken(), "quiet", { hidden: true });
 const list = new List(document.getElementById("side"));
 let end = () => undefined;
 
-function theme(step = 0) {
-  const at = THEMES.indexOf(localStorage.getItem("flyball-theme") ?? "auto");
-  const name = THEMES[(Math.max(0, at) + step) % THEMES.length];
-  localStorage.setItem("flyball-theme", name);
-  document.documentElement.dataset.theme = name;
-  return name;
+/** The theme that the user chose, or the other one now; where nothing may be kept, it lasts as long as the page. */
+function theme(change = false) {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const root = document.documentElement.dataset;
+  try {
+    root.theme ??= localStorage.getItem("flyball-theme") ?? "auto";
+    if (change) localStorage.setItem("flyball-theme", (root.theme = (root.theme === "auto" ? dark : root.theme === "dark") ? "light" : "dark"));
+  } catch {
+    root.theme = change && root.theme !== "dark" ? "dark" : "light";
+  }
 }
 
 async function chat() {
@@ -30,11 +35,11 @@ async function chat() {
 }
 
 function top() {
-  const themed = button("◐", () => themed.setAttribute("title", `Theme: ${theme(1)}`), "quiet round", { "aria-label": "Dark or light", title: "Dark or light" });
+  const themed = button("◐", () => theme(true), "quiet round", { "aria-label": "Dark or light", title: "Dark or light" });
   fill(document.getElementById("top"),
     h("a", { class: "brand", href: "#/" }, h("span", { class: "mark", "aria-hidden": "true" }), "flyball"),
     h("nav", null, h("a", { href: "#/" }, "Loops"), button("Chat", chat, "link"), h("a", { href: "#/usage" }, "Usage")),
-    state, themed, button("?", help, "quiet round", { "aria-label": "Keys", title: "Keys" }));
+    state, entrance, themed, button("?", help, "quiet round", { "aria-label": "Keys", title: "Keys" }));
 }
 
 const views = {
@@ -44,54 +49,85 @@ const views = {
     return () => undefined;
   },
   loops: (id) => {
+    if (!id) return views[""]();
     const shown = showLoop(main, id);
     list.mark(id);
     return shown.end;
   },
   compare: (one, other) => showCompare(main, one, other),
-  chat: (agent, session) => showChat(main, agent, session ?? newSession()),
+  chat: (agent, session) => {
+    if (agent && session) return showChat(main, agent, session);
+    if (agent) location.replace(`#/chat/${encodeURIComponent(agent)}/${newSession()}`);
+    else chat();
+    return () => undefined;
+  },
   usage: () => showUsage(main),
 };
 
 function route() {
-  end();
+  if (location.hash && !location.hash.startsWith("#/")) return;
+  const before = end;
+  end = () => undefined;
+  before();
   const [name, ...values] = location.hash.replace(/^#\/?/, "").split("/");
   document.body.dataset.view = name || "loops-only";
   list.mark("");
+  told.stream = true;
   for (const link of document.querySelectorAll("#top nav a")) {
     const here = link.getAttribute("href") === `#/${name === "loops" || name === "compare" ? "" : name}`;
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   try {
-    end = (views[name] ?? views[""])(...values.map(decodeURIComponent));
+    const known = values.map(decodeURIComponent);
+    document.title = harmless([known[0], name, "flyball"].filter(Boolean).join(" · ").slice(0, 100));
+    end = (Object.hasOwn(views, name) ? views[name] : views[""])(...known);
   } catch (error) {
     fill(main, problem(error));
-    end = () => undefined;
   }
   window.scrollTo(0, 0);
 }
 
 let asking = false;
-server.addEventListener("token", async () => {
+let declined = false;
+
+async function askForToken() {
   if (asking) return;
   asking = true;
   const said = await dialog("This server asks for a token", [
     { name: "token", label: "Token", secret: true, required: true, hint: "fly_…" },
   ], "Come in");
   asking = false;
+  declined = !said;
   if (!said) return;
   useToken(said.token.trim());
   list.again();
+  const draft = main.querySelector(".composer textarea")?.value;
   route();
-});
-
-function connected(well, what = "") {
-  state.className = `connection ${well ? "well" : "lost"}`;
-  say(state, well ? "" : what);
+  const box = main.querySelector(".composer textarea");
+  if (box && draft) box.value = draft;
 }
-server.addEventListener("reached", (event) => connected(event.detail, "connection lost: trying again"));
-server.addEventListener("stream", (event) => connected(event.detail, "connection lost: trying again"));
+
+server.addEventListener("token", () => {
+  entrance.hidden = false;
+  if (!declined) askForToken();
+});
+server.addEventListener("forbidden", () => (entrance.hidden = false));
+
+/** Whether the server was reached, and whether what is followed is: either may be lost by itself. */
+const told = { server: true, stream: true };
+
+function connected() {
+  const well = told.server && told.stream;
+  state.className = `connection ${well ? "well" : "lost"}`;
+  say(state, well ? "" : "connection lost: trying again");
+}
+server.addEventListener("reached", (event) => ((told.server = event.detail), connected()));
+server.addEventListener("stream", (event) => ((told.stream = event.detail), connected()));
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 
 theme();
 top();
@@ -105,7 +141,7 @@ listen({
   p: () => press("pause", "resume"),
   f: () => press("fork"),
   c: chat,
-  d: () => theme(1),
+  d: () => theme(true),
   t: () => document.querySelector('#main [role="tab"][aria-selected="false"]')?.click(),
   Escape: () => (location.hash = "#/"),
 });

@@ -4,7 +4,7 @@
 import { block, h } from "./dom.js";
 
 const MOST = 50_000;
-const INLINE = /(`+)([^`](?:.*?[^`])?)\1(?!`)|\*\*(?=\S)(.+?\S)\*\*|(?<![\w*])\*(?=[^\s*])(.*?[^\s*])\*(?![\w*])/gs;
+const INLINE = /(`{1,4})([^`](?:.*?[^`])?)\1(?!`)|\*\*(?=\S)(.+?\S)\*\*|(?<![\w*])\*(?=[^\s*])(.*?[^\s*])\*(?![\w*])/gs;
 
 function inline(text) {
   const parts = [];
@@ -19,7 +19,7 @@ function inline(text) {
   return parts;
 }
 
-const FENCE = /^\s{0,3}(`{3,}|~{3,})\s*([\w+.-]*)\s*$/;
+const FENCE = /^ {0,3}(`{3,9}|~{3,9})[ \t]{0,9}[\w+.-]{0,40}[ \t]{0,9}$/;
 const HEAD = /^(#{1,6})\s+(.*)$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const QUOTE = /^\s{0,3}>\s?(.*)$/;

@@ -1,6 +1,6 @@
 // What was used and cost: by day, agent and model.
 
-import { get } from "./api.js";
+import { get, patiently } from "./api.js";
 import { fill, h } from "./dom.js";
 import { count, money, tokens } from "./format.js";
 import { problem } from "./parts.js";
@@ -9,7 +9,7 @@ import { wordsOf } from "./stages.js";
 export function showUsage(root) {
   const ending = new AbortController();
   fill(root, h("p", { class: "empty" }, "Counting…"));
-  get("/api/usage", ending.signal).then((report) => fill(root, drawn(report)), (error) => {
+  patiently(() => get("/api/usage", ending.signal), ending.signal).then((report) => fill(root, drawn(report)), (error) => {
     if (!ending.signal.aborted) fill(root, problem(error));
   });
   return () => ending.abort();

@@ -1,6 +1,6 @@
 // A loop that is looked at: what the server says of it, asked for again whenever something has happened in it.
 
-import { get, loop, server } from "./api.js";
+import { get, loop, patiently, server } from "./api.js";
 import { Answer } from "./answer.js";
 import { follow } from "./events.js";
 import { isOver } from "./stages.js";
@@ -24,11 +24,18 @@ export class Watched {
   }
 
   async run() {
-    const { length } = await get(`${loop(this.id, "events")}?limit=1`, this.signal);
-    await this.refresh();
+    const { length } = await patiently(() => get(`${loop(this.id, "events")}?limit=1`, this.signal), this.signal);
+    await patiently(() => this.refresh(), this.signal);
     let after = String(length);
     while (!this.signal.aborted) {
-      await follow(this.id, { after, signal: this.signal, told: (name, data) => (after = this.told(name, data, after)) });
+      await follow(this.id, {
+        after,
+        signal: this.signal,
+        told: (name, data) => {
+          after = this.told(name, data, after);
+          return isOver(this.summary.stage);
+        },
+      });
       await this.refresh();
       if (this.signal.aborted || !this.again) return;
       await this.reopened();
@@ -48,12 +55,17 @@ export class Watched {
   }
 
   told(name, data, after) {
+    if (name === "look") {
+      this.soon();
+      return after;
+    }
     if (name === "piece") {
       if (this.answer.take(data)) this.changed("answer");
       return after;
     }
     if (name !== "event") return after;
-    if (["model_answered", "model_failed"].includes(data.event.event)) this.answer.clear();
+    // What was answered is recorded; what another process had begun to answer is not told any further.
+    if (["model_answered", "model_failed", "resumed", "reopened", "forked"].includes(data.event.event)) this.answer.clear();
     this.soon();
     return String(data.number);
   }
