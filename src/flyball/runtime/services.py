@@ -201,16 +201,16 @@ class NatsDeadLetters:
 class Recovery:
     """Goes on with the loops that a service has begun and left unfinished, and nobody drives.
 
-    `look` looks at all that has come since it last did, and at what was not over then; what was over is never
-    read again. One that cannot be gone on with (its agent is not here, its time is up) stays as it is, and is
-    tried again, after longer and longer pauses.
+    `look` looks at all that has come since it last did, and at what was not over then. What somebody drives
+    is not read, and what was over is never read again. One that cannot be gone on with (its agent is not here,
+    its time is up) stays as it is, and is tried again, after longer and longer pauses.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._newest = ""
         self._open: dict[str, int] = {}
-        """The loops that are not over: how often each was gone on with."""
+        """The loops that may not be over: how often each was gone on with."""
         self._until: dict[str, float] = {}
         """When one may be gone on with again."""
 
@@ -225,38 +225,41 @@ class Recovery:
 
     async def look(self) -> list[str]:
         """Go on with what was left; the ids."""
-        journal, found = self._service.journal, list[str]()
-        for loop_id in await self._unfinished():
-            if is_claimed(journal, loop_id) or time.monotonic() < self._until.get(loop_id, 0.0):
-                continue
-            await asyncio.sleep(_MOMENT)  # who has just taken it over has its claim by then
-            if is_claimed(journal, loop_id):
-                continue
-            found.append(loop_id)
-            times = self._open[loop_id] = self._open.get(loop_id, 0) + 1
-            self._until[loop_id] = time.monotonic() + min(_LOOK * 2**times, _LONGEST)
-            try:
-                await self._service.resume(loop_id)
-            except FlyballError as error:
-                _log.warning("loop %s was left unfinished, and is not gone on with: %s", loop_id, error)
-        return found
-
-    async def _unfinished(self) -> list[str]:
-        """The loops that a service has begun and that are not over, the oldest first."""
-        journal = self._service.journal
-        new = await self._new()
-        for number, loop_id in enumerate([*self._open, *new]):
-            length = (await journal.sizes((loop_id,)))[0]
-            last = await journal.read(loop_id, max(0, length - 1))
-            over = not last or isinstance(last[-1], Ended)
-            if over or (loop_id not in self._open and not _is_ours((await journal.read(loop_id))[0])):
-                self._open.pop(loop_id, None)
-                self._until.pop(loop_id, None)
-            else:
-                self._open.setdefault(loop_id, 0)
+        journal, now = self._service.journal, time.monotonic()
+        for loop_id in await self._new():
+            self._open.setdefault(loop_id, 0)
+        left: list[str] = []
+        for number, loop_id in enumerate(list(self._open)):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return list(self._open)
+            if is_claimed(journal, loop_id):
+                continue
+            if not await self._is_unfinished(loop_id):
+                del self._open[loop_id]
+                self._until.pop(loop_id, None)
+            elif self._until.get(loop_id, 0.0) <= now:
+                left.append(loop_id)
+        if left:
+            await asyncio.sleep(_MOMENT)  # who has just taken one over has its claim by then
+        left = [loop_id for loop_id in left if not is_claimed(journal, loop_id)]
+        for loop_id in left:
+            await self._go_on(loop_id)
+        return left
+
+    async def _go_on(self, loop_id: str) -> None:
+        self._open[loop_id] += 1
+        self._until[loop_id] = time.monotonic() + min(_LOOK * 2 ** self._open[loop_id], _LONGEST)
+        try:
+            await self._service.resume(loop_id)
+        except FlyballError as error:
+            _log.warning("loop %s was left unfinished, and is not gone on with: %s", loop_id, error)
+
+    async def _is_unfinished(self, loop_id: str) -> bool:
+        """Whether a loop is one that a service has begun, and not over."""
+        journal = self._service.journal
+        length = (await journal.sizes((loop_id,)))[0]
+        last = await journal.read(loop_id, max(0, length - 1))
+        return bool(last) and not isinstance(last[-1], Ended) and _is_ours((await journal.read(loop_id))[0])
 
     async def _new(self) -> list[str]:
         """The loops that have come since this was last asked, the oldest first."""
