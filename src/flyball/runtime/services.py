@@ -202,7 +202,7 @@ class Recovery:
     """Goes on with the loops that a service has begun and left unfinished, and nobody drives.
 
     `look` looks at all that has come since it last did, and at what was not over then. What somebody drives
-    is not read, and what was over is never read again. One that cannot be gone on with (its agent is not here,
+    is not read, and what was over is never read again. One that cannot be gone on with (its agent is missing,
     its time is up) stays as it is, and is tried again, after longer and longer pauses.
     """
 
