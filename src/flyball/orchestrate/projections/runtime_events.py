@@ -202,19 +202,16 @@ class Narrator:
             JournalCorrupt: it does not fit.
         """
         kind, before = type(event), _Before()
+        told: list[RuntimeEvent] = []
         if kind in _NEED_BEFORE and self.state is not None:
             before = self._standing(self.state)
+            if isinstance(event, ModelAnswered | ModelFailed):
+                told += self._begun_unheard(event, before)
         state = self._folded(event)
-        if self._ids is None or kind is Forked:
-            self._ids = loop_correlation(state)
-        of: dict[str, Any] = {
-            "run_id": state.loop_id,
-            "parent_run_id": parent_of(state),
-            "agent": state.spec.agent,
-            "correlation": self._ids,
-        }
+        of = self._of(state, anew=kind is Forked)
         teller = _TELLERS.get(kind)
-        told: list[RuntimeEvent] = [] if teller is None else list(teller(self, event, state, of, before))
+        if teller is not None:
+            told += teller(self, event, state, of, before)
         if moves := self._course.moves(event, state):
             told += [
                 PhaseChangedEvent(
@@ -236,6 +233,25 @@ class Narrator:
         if kind is Ended:
             told.append(_completed(cast("Ended", event), state, of))
         return told
+
+    def _of(self, state: State, *, anew: bool = False) -> dict[str, Any]:
+        """What all that is told of the loop has."""
+        if self._ids is None or anew:
+            self._ids = loop_correlation(state)
+        return {
+            "run_id": state.loop_id,
+            "parent_run_id": parent_of(state),
+            "agent": state.spec.agent,
+            "correlation": self._ids,
+        }
+
+    def _begun_unheard(self, event: ModelAnswered | ModelFailed, before: _Before) -> Iterator[RuntimeEvent]:
+        """That a model call has begun whose answer is here, though a paused loop was to begin none."""
+        state, asking = self.state, before.asking
+        if state is None or asking is None or asking.id in self._begun or asking.purpose != event.purpose:
+            return
+        self._begun.add(asking.id)
+        yield self._requested(asking, event.at, state, self._of(state))
 
     def _folded(self, event: Event) -> State:
         """The state after one more event.
