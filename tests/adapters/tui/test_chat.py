@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
+
 from flyball import Agent
 from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.chat import ChatScreen
@@ -154,3 +156,18 @@ async def test_several_lines_are_sent_as_one_message() -> None:
         await ui.sees("You said: a")
         await answered(ui)
         assert "  You said: a\n  b" in ui.said()
+
+
+async def test_who_goes_on_typing_when_a_call_comes_up_decides_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 3600.0)
+    async with over() as (ui, service):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("buyer wants to call pay")
+        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+        await ui.press("a", "a", "r", "a")
+        (loop_id,) = await service.journal.loops()
+        assert [call.wants for call in await service.waiting(loop_id)] == ["approval"]
+        assert "Why not?" not in ui.screen

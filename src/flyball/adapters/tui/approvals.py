@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -9,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.message import Message
 from textual.widgets import Button, Input, Static
 
@@ -17,6 +19,8 @@ from flyball.adapters.tui.wrapping import words, wrapped
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.family import WaitingCall
 
+_MOMENT = 1.0
+"""Seconds for which no key decides about a call that has just come up: it was meant for something else."""
 _SHOWN = 6
 """Lines of the arguments that are shown: `v` shows all."""
 
@@ -68,6 +72,7 @@ class Approvals(Vertical, can_focus=True):
         )
         self._calls: tuple[WaitingCall, ...] = ()
         self._decided: set[tuple[str, str]] = set()
+        self._since = 0.0
 
     def compose(self) -> ComposeResult:
         """The call, and what may be said about it."""
@@ -93,6 +98,7 @@ class Approvals(Vertical, can_focus=True):
         if self._calls and self._calls[:1] != before[:1]:
             self.remove_class("-why")
             self._why.value = ""
+            self._since = time.monotonic()
         if self._calls:
             self._draw(self._calls[0])
         return bool(self._calls) and not before
@@ -110,9 +116,22 @@ class Approvals(Vertical, can_focus=True):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """The same as the keys."""
         event.stop()
-        {"approve": self.action_approve, "reject": self.action_reject, "view": self.action_view}[
-            event.button.id or ""
-        ]()
+        if event.button.id == "approve":
+            self._decide(SignalType.APPROVE)
+        elif event.button.id == "reject":
+            self._ask_why()
+        else:
+            self.action_view()
+
+    def on_key(self, _: Key) -> None:
+        """Who goes on typing has not seen yet what came up."""
+        if self._is_new:
+            self._since = time.monotonic()
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether the call has just come up."""
+        return time.monotonic() - self._since < _MOMENT
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """The reason was given."""
@@ -121,10 +140,15 @@ class Approvals(Vertical, can_focus=True):
 
     def action_approve(self) -> None:
         """Let the call run."""
-        self._decide(SignalType.APPROVE)
+        if not self._is_new:
+            self._decide(SignalType.APPROVE)
 
     def action_reject(self) -> None:
         """Ask for the reason."""
+        if not self._is_new:
+            self._ask_why()
+
+    def _ask_why(self) -> None:
         if self._calls:
             self.add_class("-why")
             self._why.focus()

@@ -7,8 +7,9 @@ just after the last thing that was told. Nothing is lost and nothing comes twice
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from flyball.adapters.tui.connection import Connection, Problem, Unreachable
 from flyball.core.backoff import Backoff
-from flyball.core.errors import FlyballError
+from flyball.core.errors import FlyballError, UserError
 from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.cards import AgentCard, ModelCard
@@ -62,8 +63,6 @@ class _Begun(Struct, frozen=True):
     loop_id: str
 
 
-_recorded = msgspec.json.Decoder(Recorded).decode
-_piece: Callable[[bytes], StreamEvent] = msgspec.json.Decoder(StreamEvent).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -115,7 +114,7 @@ class Client:
     async def fork(self, loop_id: str, fork: Fork) -> str:
         """Begin a loop from another's first turns; gives its id."""
         document = await self._post(_path(loop_id, "fork"), fork)
-        return msgspec.json.decode(document, type=_Begun).loop_id
+        return read(document, _Begun).loop_id
 
     async def begin(self, agent: str, request: SystemRequest, loop_id: str) -> None:
         """Have an agent begin to serve a request. It is sent until it arrives: by its id it is done once."""
@@ -142,11 +141,11 @@ class Client:
                     async for frame in frames:
                         tries = 0
                         if frame.event == "event":
-                            yield _recorded(frame.data)
+                            yield read(frame.data, Recorded)
                         elif frame.event == "piece":
-                            yield _piece(frame.data)
+                            yield read(frame.data, StreamEvent)
                         elif frame.event == "problem":
-                            raise msgspec.json.decode(frame.data, type=Problem).error()
+                            raise read(frame.data, Problem).error()
                         else:
                             return
                         last = frame.id
@@ -163,7 +162,7 @@ class Client:
         document = await self.connection.ask(
             "GET", path, {name: value for name, value in query.items() if value}
         )
-        return msgspec.json.decode(document, type=kind)
+        return read(document, kind)
 
     async def _post(self, path: str, document: Any) -> bytes:
         return await self.connection.ask("POST", path, {}, _encode(document))
@@ -171,3 +170,22 @@ class Client:
 
 def _path(loop_id: str, what: str = "") -> str:
     return f"/api/loops/{quote(loop_id, safe='')}" + (f"/{what}" if what else "")
+
+
+@cache
+def _reader(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def read(data: bytes | str, kind: Any) -> Any:
+    """A document of a server's.
+
+    Raises:
+        UserError: it is none of flyball's.
+    """
+    try:
+        return _reader(kind).decode(data)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise UserError(
+            f"the server's answer is none of flyball's ({error}): is --server that of a flyball, and as new?"
+        ) from error

@@ -36,6 +36,10 @@ class Unreachable(OrchestrationFailure):
     retryable = True
 
 
+_AWAY = (502, 503, 504)
+"""What a proxy answers while the server behind it is away."""
+
+
 class Problem(Struct, frozen=True):
     """What the server says of what went wrong (RFC 9457)."""
 
@@ -65,6 +69,9 @@ class Connection:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise UserError(f"--server {url}: give an address such as http://127.0.0.1:8000")
+        token = token.strip()
+        if not (token.isascii() and token.isprintable()):
+            raise UserError("the token has characters that none of flyball's has: copy it again")
         self.url = url.rstrip("/")
         self.watch: Callable[[str], None] = lambda _: None
         """Is told when the server is lost (with the reason), and when it is there again (with "")."""
@@ -145,6 +152,8 @@ async def _checked(response: aiohttp.ClientResponse) -> None:
     try:
         problem = msgspec.json.decode(text, type=Problem)
     except (msgspec.DecodeError, UnicodeError):
+        if response.status in _AWAY:
+            raise aiohttp.ClientError(f"something in front of it answers {response.status}") from None
         problem = Problem(f"the server answered with the status {response.status}")
     raise problem.error()
 

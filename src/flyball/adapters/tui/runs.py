@@ -123,18 +123,21 @@ class RunsScreen(Page):
 
     async def _look_on(self, text: str, rest: float) -> None:
         await asyncio.sleep(rest)
-        self._went_on = False
+        self._went_on, told = False, ""
         while True:
             try:
                 page = await self.client.loops(text)
+                told = ""
                 if not self._went_on:
                     self._found, self._next = {}, page.next
                 self._show(page.loops)
             except Unreachable:
                 pass
             except FlyballError as error:
-                self.failed(error)
-                return
+                if error.code != told:  # it is said once, and stays at the top for as long as it is so
+                    told = error.code
+                    self.failed(error)
+                self._top.say(f"· {error.code}: {error.message}")
             await asyncio.sleep(_EVERY)
 
     async def _more(self, cursor: str) -> None:
