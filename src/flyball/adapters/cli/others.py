@@ -8,7 +8,7 @@ from flyball.core.errors import MissingExtra, UserError
 
 GROUP = "flyball.adapters"
 """The entry points' group."""
-_EXTRAS = {"tokens": "http", "mcp-mount": "mcp"}
+_EXTRAS = {"tokens": "http", "http-serving": "http", "mcp-mount": "mcp"}
 
 
 def adapter(name: str) -> Any:

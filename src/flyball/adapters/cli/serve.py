@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,7 +129,9 @@ def services_of(
     return lambda: local_services(agents, file, deps=made)
 
 
-async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve_http: Any) -> int:
+@asynccontextmanager
+async def opened(services: Callable[[], Tenants]) -> AsyncGenerator[Tenants]:
+    """Services that are about to be served: what was left is gone on with, and their models are here."""
     from flyball.adapters.cli.fetching import fetched
 
     tenants = services()
@@ -137,20 +141,22 @@ async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve
         for system in service.systems.values():
             if isinstance(model := system.agent.config.model, str):
                 await fetched(model)
-        names = ", ".join(service.systems)
-
-        def begun(url: str) -> None:
-            _say(url, names, options)
-
-        await serve_http(tenants, begun=begun, **options)
-    except asyncio.CancelledError:
-        err().print("stopped: what was not over is recorded, and goes on with the next server", style="dim")
+        yield tenants
     finally:
         await tenants.aclose()
+
+
+async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve_http: Any) -> int:
+    try:
+        async with opened(services) as tenants:
+            names = ", ".join((await tenants()).systems)
+            await serve_http(tenants, begun=partial(_say, names, options), **options)
+    except asyncio.CancelledError:
+        err().print("stopped: what was not over is recorded, and goes on with the next server", style="dim")
     return 0
 
 
-def _say(url: str, names: str, options: dict[str, Any]) -> None:
+def _say(names: str, options: dict[str, Any], url: str) -> None:
     who = "whoever has a token" if options["tokens"] is not None else "this machine"
     err().print(f"serving {names} at {url}, for {who}")
     more = f" · MCP: {url}{MCP}" if options["mounts"] else ""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +16,7 @@ from flyball.adapters.cli.driven import default_model
 from flyball.adapters.cli.loading import agents_of
 from flyball.adapters.cli.others import adapter
 from flyball.adapters.cli.running import run
-from flyball.adapters.cli.serve import plain_agent, services_of
+from flyball.adapters.cli.serve import opened, plain_agent, services_of
 from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.core.errors import UserError
 
@@ -67,12 +65,12 @@ def tui(
         return run(_show(ui))
     if token is not None:
         raise UserError("--token opens a server that is named: give --server too")
-    serve_http, tokens = adapter("http"), adapter("tokens")
+    serving_http, tokens = adapter("http-serving"), adapter("tokens")
     _check_terminal()
     found = agents_of(agents) if agents is not None else []
     named = model or (() if found else (default_model(),))
     services = services_of([*found, *[plain_agent(one) for one in named]], deps, cluster, shared)
-    return run(_serve(services, serve_http, tokens, application))
+    return run(_serve(services, serving_http, tokens, application))
 
 
 def _check_terminal() -> None:
@@ -85,37 +83,10 @@ async def _show(ui: Any) -> int:
     return int(ui.return_code or 0)
 
 
-async def _serve(services: Callable[[], Tenants], serve_http: Any, tokens: Any, application: Any) -> int:
-    from flyball.adapters.cli.fetching import fetched
-
-    tenants = services()
-    try:
-        service = await tenants()
-        await tenants.open_known()
-        for system in service.systems.values():
-            if isinstance(model := system.agent.config.model, str):
-                await fetched(model)
+async def _serve(services: Callable[[], Tenants], serving_http: Any, tokens: Any, application: Any) -> int:
+    async with opened(services) as tenants:
         with TemporaryDirectory(prefix="flyball-tui-") as folder:
             file = Path(folder) / "tokens.json"
             token, _ = tokens(file).add("tui")
-            async with _served(tenants, serve_http, file) as url:
+            async with serving_http(tenants, tokens=file, grace=_GRACE, log_all=True) as url:
                 return await _show(application(url, token))
-    finally:
-        await tenants.aclose()
-
-
-@asynccontextmanager
-async def _served(tenants: Tenants, serve_http: Any, tokens: Path) -> AsyncGenerator[str]:
-    """The address of a server of one's own, which ends with the block."""
-    begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    options: dict[str, Any] = {"port": 0, "tokens": tokens, "grace": _GRACE, "log": False, "log_all": True}
-    serving = asyncio.ensure_future(serve_http(tenants, begun=begun.set_result, **options))
-    try:
-        await asyncio.wait([serving, begun], return_when=asyncio.FIRST_COMPLETED)
-        if serving.done():
-            serving.result()
-        yield await begun
-    finally:
-        serving.cancel()
-        begun.cancel()
-        await asyncio.gather(serving, return_exceptions=True)

@@ -61,7 +61,10 @@ class FileClaims:
                 self._set(loop_id, locked=False)
             return not free
         asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _place(loop_id), 1, 0)
-        kind: int = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0]
+        try:
+            kind: int = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0]
+        except OSError:
+            return False  # what cannot be locked is nobody's but ours
         return kind != fcntl.F_UNLCK
 
     def close(self) -> None:

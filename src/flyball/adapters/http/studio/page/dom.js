@@ -7,12 +7,6 @@ const ATTRIBUTES = new Set([
   "href", "type", "name", "value", "placeholder", "title", "role", "for", "id", "rows", "min", "max", "open", "tabindex",
   "autocomplete", "spellcheck", "maxlength", "rel", "colspan", "scope", "enterkeyhint", "list", "selected", "checked",
 ]);
-const SVG = new Set([
-  "svg", "path", "rect", "line", "text", "g", "circle", "title", "polyline",
-]);
-const DRAWN = new Set([
-  "viewBox", "d", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "width", "height", "points", "text-anchor", "transform",
-]);
 
 function set(element, name, value) {
   if (value === undefined || value === null || value === false) return;
@@ -27,7 +21,7 @@ function set(element, name, value) {
     const to = String(value);
     if (!to.startsWith("#") && !to.startsWith("/")) throw new Error(`a link goes nowhere else: ${to}`);
     element.setAttribute("href", to);
-  } else if (ATTRIBUTES.has(name) || DRAWN.has(name)) element.setAttribute(name, value === true ? "" : harmless(value));
+  } else if (ATTRIBUTES.has(name)) element.setAttribute(name, value === true ? "" : harmless(value));
   else throw new Error(`there is no attribute ${name} here`);
 }
 
@@ -47,12 +41,6 @@ export function add(element, children) {
 /** An element: h("button", {class: "primary", onclick: go}, "Go on"). */
 export function h(tag, attributes, ...children) {
   return make(document.createElement(tag), attributes, children);
-}
-
-/** An element of a drawing. */
-export function draw(tag, attributes, ...children) {
-  if (!SVG.has(tag)) throw new Error(`nothing is drawn with ${tag}`);
-  return make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
 /** Put something else in an element's place inside. */

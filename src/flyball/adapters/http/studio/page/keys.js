@@ -2,7 +2,7 @@
 
 import { fill, h } from "./dom.js";
 
-export const KEYS = [
+const KEYS = [
   ["/", "search"],
   ["j  k", "the next loop, the one before"],
   ["a", "approve what waits"],

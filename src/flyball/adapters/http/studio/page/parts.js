@@ -8,7 +8,7 @@ export function badge(stage) {
   return h("span", { class: `badge ${kindOf(stage)}` }, wordsOf(stage));
 }
 
-export function toast(text, kind = "") {
+function toast(text, kind = "") {
   const one = h("div", { class: `toast ${kind}` }, text);
   document.getElementById("toasts").append(one);
   setTimeout(() => one.remove(), kind === "bad" ? 9000 : 4000);
