@@ -13,12 +13,13 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from flyball.core.errors import (
+    FlyballError,
     InvalidRequest,
     LoopNotFound,
     UnknownAgent,
@@ -53,6 +54,8 @@ from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 
 T = TypeVar("T")
+
+_log = logging.getLogger("flyball.loops")
 
 _MOMENT = 0.2
 """Seconds that a flow has to begin its next step, at the end."""
@@ -433,16 +436,20 @@ class Service:
 
     async def _seen_to(self, loop_id: str) -> None:
         """Have a loop driven on that something was said to, unless somebody does: by what it was begun under,
-        for as long as that is not over.
+        for as long as that is not over. What was said is recorded, whatever comes of this.
         """
-        above, state = loop_id, (await self.load(loop_id))[1]
-        while state.parent_loop_id:
-            below, (_, state) = above, await self.load(above := state.parent_loop_id)
-            if state.at == "done":
-                above = below
-                break
-        with suppress(UnknownAgent):  # then whoever has its agent goes on with it
+        try:
+            above, state = loop_id, (await self.load(loop_id))[1]
+            while state.parent_loop_id:
+                below, (_, state) = above, await self.load(above := state.parent_loop_id)
+                if state.at == "done":
+                    above = below
+                    break
             await self.resume(above)
+        except UnknownAgent:
+            return  # whoever has its agent goes on with it
+        except FlyballError as error:
+            _log.warning("loop %s was told something, and is not gone on with here: %s", loop_id, error)
 
     def _drives(self, loop_id: str) -> bool:
         """Whether a flow is driven here."""

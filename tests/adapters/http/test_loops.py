@@ -13,8 +13,9 @@ from flyball.core.events import Outcome, Reopened
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.scripted import ScriptedEngine
 from flyball.orchestrate.journal import MemoryJournal
+from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.projections.explanation import explain
-from flyball.orchestrate.recorded import until_done
+from flyball.orchestrate.recorded import calls_waiting, until_done
 from flyball.orchestrate.service import Service
 from tests.adapters.http.running import ASK, Told, agents, events_in, followed, here, problem
 
@@ -427,3 +428,23 @@ async def test_names_may_have_slashes() -> None:
         await Agent("test:Hi.", name="other").run("Hi", journal=service.journal, loop_id="trip/17 é")
         assert (await client.get("/api/loops/trip%2F17%20%C3%A9")).json()["loop_id"] == "trip/17 é"
         assert problem(await client.get("/api/loops/..%2F..%2Fetc"))[0] == 404
+
+
+async def test_what_was_said_to_a_loop_stays_said_though_nobody_here_can_go_on_with_it() -> None:
+    journal = MemoryJournal()
+    buyer = next(agent for agent in agents() if agent.config.name == "buyer")
+
+    async def look(context: object, output: str) -> str:
+        return output
+
+    async with LocalRuntime(journal) as runtime:
+        await runtime.submit(buyer.clone(validators=[look]), "Pay", loop_id="it")
+        while not await calls_waiting(journal, "it"):
+            await journal.wait("it", len(await journal.read("it")))
+    async with LocalRuntime(
+        journal
+    ) as runtime:  # its process has gone, and this one has another agent of that name
+        service = Service([buyer], runtime)
+        await service.signal("it", Signal(SignalType.APPROVE, by="ann"))
+        assert not await calls_waiting(journal, "it")
+        await service.aclose()
