@@ -329,7 +329,7 @@ class Service:
             AnswerRefused: a result is of no call that waits, or of one that has another result.
         """
         stage = await self.runtime.answer(loop_id, results)
-        await self.resume(loop_id)
+        await self._seen_to(loop_id)
         return stage
 
     async def resume(self, loop_id: str, *, retry: Signal | None = None) -> None:
