@@ -13,19 +13,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from typing_extensions import Unpack
 
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT
-from flyball.core.effects import Effect, Infer
-from flyball.core.errors import Deferred, FlyballError, JournalFailure, LoopTakenOver
-from flyball.core.events import Event, Outcome, Reopened, Stage, Started
-from flyball.core.ids import new_id
+from flyball.core.errors import Deferred, LoopTakenOver
+from flyball.core.events import Outcome, Reopened, Stage, Started
 from flyball.core.messages import Content
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import StreamEvent
@@ -33,21 +31,20 @@ from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.answering import OutsideResult, send_results
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.calls import waits_for_results
-from flyball.orchestrate.claims import DrivenElsewhere, claim_on, is_claimed, knows_claims
+from flyball.orchestrate.claims import DrivenElsewhere
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.edited import has_edited
 from flyball.orchestrate.editing import editor_loop
-from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.followed import Recorded, told
+from flyball.orchestrate.heard import HeardDrive
 from flyball.orchestrate.hearing import Hearing, raise_failure
-from flyball.orchestrate.journal import Claim, Journal, MemoryJournal
+from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.left import LOOK, LeftToOthers
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.matching import check_same
-from flyball.orchestrate.model_call import infer_in_pieces
 from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.recorded import load, send_signal, until_done
-from flyball.orchestrate.requests import request_of
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runtime import check_kept, check_submitted, result_once_over
 from flyball.orchestrate.signalling import as_signal
@@ -57,11 +54,6 @@ _log = logging.getLogger("flyball.loops")
 
 _REMEMBERED = 100
 """Loops that ended badly for which it is remembered how they are driven."""
-_AGAIN = 5.0
-"""Seconds after which a journal that failed is tried again."""
-_LOOK = 0.1
-"""Seconds after which is looked again: whether what is busy has come to wait for somebody, or what others
-drive is still driven."""
 
 
 class LocalRuntime:
@@ -77,9 +69,7 @@ class LocalRuntime:
         """The loops that were begun here and have not ended well: one that failed may be tried again."""
         self._failed: deque[str] = deque()
         """Those of them that have ended, the first at first: not all are remembered."""
-        self._elsewhere: dict[str, _Left] = {}
-        """The loops that were begun here, too, and are left to others for as long as those drive them."""
-        self._looking: asyncio.Task[None] | None = None
+        self._left = LeftToOthers(self._journal, self._begin)
         self._beginning: dict[str, asyncio.Event] = {}
         self._hearing: dict[str, list[Hearing]] = {}
 
@@ -148,10 +138,10 @@ class LocalRuntime:
             if state.at == "done":
                 return
             try:
-                drive = await _HeardDrive.take_over(bindings, self._journal, loop_id, clock)
+                drive = await HeardDrive.take_over(bindings, self._journal, loop_id, clock)
             except DrivenElsewhere:
                 return
-            assert isinstance(drive, _HeardDrive)
+            assert isinstance(drive, HeardDrive)
             drive.aloud = True  # who looks after such a loop comes in a moment, and would miss what was said
             self._carry(drive, bindings, clock)
 
@@ -160,15 +150,14 @@ class LocalRuntime:
         try:
             async with asyncio.timeout(seconds):
                 while busy := [one.task for one in self._carried.values() if one.is_busy]:
-                    await asyncio.wait(busy, timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(busy, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             return
 
     async def aclose(self) -> None:
         """Stop driving. The loops stay as they are recorded."""
+        await self._left.aclose()
         tasks = [carried.task for carried in self._carried.values()]
-        if self._looking is not None:
-            tasks.append(self._looking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -225,39 +214,12 @@ class LocalRuntime:
                 return len(events)
             while True:
                 try:
-                    drive = await _HeardDrive.begin(bindings, self._journal, started, clock)
+                    drive = await HeardDrive.begin(bindings, self._journal, started, clock)
                 except DrivenElsewhere:
-                    if await self._journal.wait(loop_id, 0, _LOOK):
-                        return await self._leave(_Left(bindings, started, clock))
+                    if await self._journal.wait(loop_id, 0, LOOK):
+                        return await self._left.leave(bindings, started, clock)
                 else:
                     return self._carry(drive, bindings, clock)
-
-    async def _leave(self, left: _Left) -> int:
-        """Leave a loop to whoever drives it; how many events it has."""
-        loop_id = left.started.loop_id
-        events = await self._journal.read(loop_id)
-        check_same(events, left.started)
-        self._elsewhere[loop_id] = left
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_after())
-        return len(events)
-
-    async def _look_after(self) -> None:
-        """Go on with what was left to others, once they do not drive it any more."""
-        free: set[str] = set()
-        while self._elsewhere:
-            await asyncio.sleep(_LOOK)
-            # Who has just taken a loop over has its claim in a moment: one look is not enough.
-            before, free = free, {name for name in self._elsewhere if not is_claimed(self._journal, name)}
-            for name in before & free:
-                left = self._elsewhere.pop(name)
-                try:
-                    await self._begin(left.bindings, left.started, left.clock)
-                except FlyballError as error:
-                    _log.warning("loop %s was left by its driver, and is not gone on with: %s", name, error)
-                    if isinstance(error, JournalFailure):
-                        self._elsewhere[name] = left
-                        await asyncio.sleep(_AGAIN)
 
     async def _go_on(self, loop_id: str) -> None:
         """Drive on a loop that was opened again, if nobody does yet."""
@@ -267,7 +229,7 @@ class LocalRuntime:
                 return
             await asyncio.wait([carried.task])  # it has recorded the end, and is about to see that
             try:
-                drive = await _HeardDrive.take_over(carried.bindings, self._journal, loop_id, carried.clock)
+                drive = await HeardDrive.take_over(carried.bindings, self._journal, loop_id, carried.clock)
             except DrivenElsewhere:
                 return
             self._carry(drive, carried.bindings, carried.clock)
@@ -286,7 +248,7 @@ class LocalRuntime:
 
     def _carry(self, drive: Drive, bindings: Bindings, clock: Clock) -> int:
         """Drive a loop in a task of its own; how many events it has as it begins."""
-        assert isinstance(drive, _HeardDrive)
+        assert isinstance(drive, HeardDrive)
         length, loop_id = drive.length, drive.loop_id
         if not drive.done:
             drive.hearers = lambda: self._hearing.get(loop_id, ())
@@ -342,7 +304,7 @@ class LocalRuntime:
                 driving = self.driving(loop_id)
                 await asyncio.wait(
                     [ending] if driving is None else [ending, driving],
-                    timeout=_LOOK if loop_id in self._elsewhere else None,
+                    timeout=LOOK if loop_id in self._left else None,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if ending.done() or driving is None or not driving.done():
@@ -386,22 +348,12 @@ class LocalFollowing(Hearing):
         return await self._runtime.signal(self.loop_id, signal)
 
 
-class _Left(NamedTuple):
-    """A loop that somebody else drives, and how it is driven here if need be."""
-
-    bindings: Bindings
-    started: Started
-    clock: Clock
-
-
 class _Carried:
     """A loop that is driven here."""
 
     __slots__ = ("bindings", "clock", "drive", "task")
 
-    def __init__(
-        self, bindings: Bindings, clock: Clock, task: asyncio.Task[None], drive: _HeardDrive
-    ) -> None:
+    def __init__(self, bindings: Bindings, clock: Clock, task: asyncio.Task[None], drive: HeardDrive) -> None:
         self.bindings = bindings
         self.clock = clock
         self.task = task
@@ -425,71 +377,6 @@ class _Carried:
         self.drive.resting.append(rest)
         await rest
         return self.drive.done and self.task.done()
-
-
-class _HeardDrive(Drive):
-    """A drive whose model calls are made in pieces while somebody hears of them."""
-
-    stays = (
-        True  # whoever waits for the loop is told; the loop itself goes on by itself once there are results
-    )
-    hearers: Callable[[], Sequence[Hearing]] = staticmethod(lambda: ())
-    aloud = False
-    """Whether they are made so in any case."""
-    said: Sequence[Delta] = ()
-    """The pieces of the model call under way, for who begins to hear in the middle of it."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.resting: list[asyncio.Future[None]] = []
-        """Those who wait until it is driven no further."""
-
-    @classmethod
-    def claimed(cls, journal: Journal, loop_id: str) -> Claim | None:
-        """See `Drive.claimed`: what somebody else drives is left to them.
-
-        Raises:
-            DrivenElsewhere: somebody does.
-        """
-        claim = claim_on(journal, loop_id)
-        if claim is None and knows_claims(journal):
-            raise DrivenElsewhere
-        return claim
-
-    def stood_still(self, _: object = None) -> None:
-        """Tell those who wait for that."""
-        resting, self.resting = self.resting, []
-        for one in resting:
-            if not one.done():
-                one.set_result(None)
-
-    def perform(self, effect: Effect) -> Coroutine[Any, Any, Event | None]:
-        """Carry out one effect."""
-        heard = _is_shown(effect) and (self.aloud or self.hearers())
-        return self._infer(effect) if heard else super().perform(effect)
-
-    async def _infer(self, effect: Effect) -> Event | None:
-        assert isinstance(effect, Infer)
-        call, number, turn = new_id(), 0, self.state.turn
-        self.said = []
-        request = request_of(self.state, effect, self.parts)
-        calling = infer_in_pieces(self.bindings.engine, request, turn, self.clock.now)
-        async with aclosing(calling) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Event):
-                    self.said = []  # the recorded answer has them
-                    return piece
-                delta = Delta(effect.id, turn, call, number, piece)
-                self.said.append(delta)
-                for hearing in self.hearers():
-                    hearing.put(delta)
-                number += 1
-        return None
-
-
-def _is_shown(effect: Effect) -> bool:
-    """Whether an effect is one whose pieces are shown: a turn's model call."""
-    return type(effect) is Infer and effect.purpose == "turn"
 
 
 def _looked_at(task: asyncio.Task[None]) -> None:
