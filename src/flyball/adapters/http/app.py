@@ -10,6 +10,7 @@ from litestar.exceptions import MethodNotAllowedException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.response.base import ASGIResponse
 
+from flyball.adapters.http.awaiting import Awaiting
 from flyball.adapters.http.gate import PASSED, SLASH, App, Gate, Receive, Scope, Send, refuse
 from flyball.adapters.http.limits import Limits, Rates
 from flyball.adapters.http.logs import Log
@@ -58,6 +59,7 @@ def create_app(
     metrics: Metrics | None = None,
     log: Log | None = None,
     mounts: dict[str, App] | None = None,
+    awaiting: Awaiting | None = None,
     ending: Callable[[], None] = lambda: None,
 ) -> Api:
     """The application that serves these operations.
@@ -70,10 +72,11 @@ def create_app(
         metrics: where requests are counted.
         log: where a line is written for each request.
         mounts: other applications, by the beginning of their paths.
+        awaiting: which models are not here yet.
         ending: called when it begins to end.
     """
     metrics, limits = metrics or Metrics(), (limits or Limits()).check()
-    serving = Serving(services, limits, metrics)
+    serving = Serving(services, limits, metrics, awaiting)
     routes = [_route(operation, serving) for operation in operations]
     litestar = Litestar(
         routes,

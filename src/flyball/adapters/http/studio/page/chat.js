@@ -1,12 +1,13 @@
 // Talking with an agent. Each message is a loop of its own, of one session: it goes on whoever looks, and the journal
 // has all that was said, so that the conversation is there again after a reload.
 
-import { get, loop, patiently, post, query } from "./api.js";
+import { get, loop, patiently, post, query, server } from "./api.js";
 import { waitingCard } from "./actions.js";
 import { block, fill, h, say } from "./dom.js";
 import { money, seconds, short, tokens } from "./format.js";
 import { markdown } from "./markdown.js";
 import { attempt, badge, problem } from "./parts.js";
+import { unready } from "./ready.js";
 import { isOver, kindOf } from "./stages.js";
 import { oneLine } from "./text.js";
 import { Watched } from "./watched.js";
@@ -102,7 +103,11 @@ class Turn {
     this.answer = "";
     this.steps = h("div", { class: "calls" });
     this.waits = h("div", { class: "waits" });
-    this.body = h("div", { class: "body" }, h("p", { class: "hint thinking-dots" }, "…"));
+    const dots = h("p", { class: "hint thinking-dots" });
+    const thinks = () => say(dots, unready() || "…");
+    thinks();
+    server.addEventListener("ready", thinks, { signal });
+    this.body = h("div", { class: "body" }, dots);
     this.foot = h("footer", null);
     this.element = h("section", { class: "exchange" },
       h("article", { class: "bubble user" }, block(prompt)),
