@@ -21,6 +21,8 @@ from flyball.adapters.http.problems import MethodNotAllowed, NotFound
 from flyball.adapters.http.serving import Services, Serving
 from flyball.adapters.http.tokens import Tokens
 
+_DOTS = (".", "..")
+
 
 class Performed(ASGIResponse):
     """What litestar is given as an answer: it is made while it is sent."""
@@ -121,15 +123,20 @@ class Api:
 
 def _route(operation: Operation, serving: Serving) -> HTTPRouteHandler:
     async def perform(request: Request[Any, Any, Any]) -> ASGIResponse:
-        values: dict[str, str] = request.path_params
-        if any(SLASH in value for value in values.values()):
-            values = {name: value.replace(SLASH, "/") for name, value in values.items()}
+        values = {name: _meant(value) for name, value in request.path_params.items()}
         return Performed(operation, values, serving)
 
     perform.__name__ = operation.name
     path = operation.path.replace("}", ":str}")
     method: Any = operation.method
     return HTTPRouteHandler(path, http_method=method, name=operation.name)(_typed(perform))
+
+
+def _meant(value: str) -> str:
+    """What a name in a path means: a slash in it, and dots alone, are written otherwise there."""
+    if value.startswith("~") and value.lstrip("~") in _DOTS:
+        return value[1:]  # every client takes `.` and `..` for steps of the path, also where they are escaped
+    return value.replace(SLASH, "/")
 
 
 def _typed(function: Callable[..., Awaitable[ASGIResponse]]) -> Callable[..., Awaitable[ASGIResponse]]:

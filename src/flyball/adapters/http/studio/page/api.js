@@ -76,9 +76,14 @@ export async function post(path, body, signal) {
   return answer;
 }
 
+/** A name as it stands in a path. Browsers take dots alone for steps of it: the API takes a ~ before them. */
+export function named(name) {
+  return encodeURIComponent(/^~*\.\.?$/.test(name) ? `~${name}` : name);
+}
+
 /** The path of a loop, or of something of it. */
 export function loop(id, what = "") {
-  return `/api/loops/${encodeURIComponent(id)}${what && `/${what}`}`;
+  return `/api/loops/${named(id)}${what && `/${what}`}`;
 }
 
 /** A query of what is filled in. */
