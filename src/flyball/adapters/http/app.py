@@ -79,7 +79,8 @@ def create_app(
     """
     metrics, limits = metrics or Metrics(), (limits or Limits()).check()
     serving = Serving(services, limits, metrics, awaiting)
-    routes = [_route(operation, serving) for operation in operations]
+    paths = dict.fromkeys([operation.path for operation in operations])
+    routes = [_route([one for one in operations if one.path == path], serving) for path in paths]
     litestar = Litestar(
         routes,
         openapi_config=None,
@@ -121,15 +122,20 @@ class Api:
         self._ending()
 
 
-def _route(operation: Operation, serving: Serving) -> HTTPRouteHandler:
+def _route(operations: Sequence[Operation], serving: Serving) -> HTTPRouteHandler:
+    """The route of a path. It is one for all methods: only then does `OPTIONS` tell all of them."""
+    methods: Any = {operation.method: operation for operation in operations}
+    first = operations[0]
+
     async def perform(request: Request[Any, Any, Any]) -> ASGIResponse:
         values = {name: _meant(value) for name, value in request.path_params.items()}
-        return Performed(operation, values, serving)
+        return Performed(methods[request.method], values, serving)
 
-    perform.__name__ = operation.name
-    path = operation.path.replace("}", ":str}")
-    method: Any = operation.method
-    return HTTPRouteHandler(path, http_method=method, name=operation.name)(_typed(perform))
+    perform.__name__ = first.name
+    path = first.path.replace("}", ":str}")
+    # The status is the answer's own; litestar would have none of a DELETE that says something.
+    made = HTTPRouteHandler(path, http_method=list(methods), status_code=200, name=first.name)
+    return made(_typed(perform))
 
 
 def _meant(value: str) -> str:

@@ -55,6 +55,10 @@ class _Served:
         """Cancel a loop."""
         await self._service.signal(loop_id, SignalType.CANCEL)
 
+    async def delete(self, loop_id: str) -> bool:
+        """Remove a loop for good."""
+        return await self._service.delete(loop_id)
+
 
 async def create_chat_completion(asking: Asking) -> Answer | Stream:
     """Answer a chat."""
@@ -77,6 +81,11 @@ async def retrieve_response(asking: Asking) -> Answer | Stream:
 async def cancel_response(asking: Asking) -> Answer | Stream:
     """Cancel a response that is under way."""
     return await _answered(routes.cancel_response(_Served(asking.service), asking.values["response_id"]))
+
+
+async def delete_response(asking: Asking) -> Answer | Stream:
+    """Remove a response that is over."""
+    return await _answered(routes.delete_response(_Served(asking.service), asking.values["response_id"]))
 
 
 async def create_embedding(asking: Asking) -> Answer | Stream:
@@ -142,6 +151,13 @@ def openai_operations() -> list[Operation]:
             "Cancel a response",
             cancel_response,
             scope=Scope.SIGNAL,
+        ),
+        operation(
+            "DELETE",
+            "/v1/responses/{response_id}",
+            "Remove a response for good",
+            delete_response,
+            scope=Scope.ADMIN,
         ),
         operation("POST", "/v1/embeddings", "The vectors of texts", create_embedding, **body),
         operation(
