@@ -160,7 +160,8 @@ async def test_outputs_may_be_sent_again(streamed: bool) -> None:
             given: Any = [{"type": "function_call_output", "call_id": call.call_id, "output": output}]
             more: Any = {"model": "general", "input": given, "previous_response_id": first.id}
             if not streamed:
-                return await to.responses.create(tools=[WEATHER], **more)
+                create: Any = to.responses.create
+                return await create(tools=[WEATHER], **more)
             telling: Any = to.responses.stream(tools=[WEATHER], **more)
             async with telling as stream:
                 return await stream.get_final_response()
