@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from flyball.adapters.http.awaiting import Awaiting
 from flyball.adapters.http.bodies import Body
 from flyball.adapters.http.limits import Limits
 from flyball.adapters.http.problems import Forbidden, Malformed, WrongMedia, unwritten
@@ -25,6 +26,7 @@ class Asking:
 
     __slots__ = (
         "_receive",
+        "awaiting",
         "correlation",
         "ending",
         "headers",
@@ -46,6 +48,7 @@ class Asking:
         query: Mapping[str, str],
         receive: Callable[[], Awaitable[Any]],
         limits: Limits,
+        awaiting: Awaiting,
         ending: bool = False,
     ) -> None:
         self.principal = principal
@@ -58,6 +61,7 @@ class Asking:
         """What stands in the places of its path."""
         self.query_values = query
         self.limits = limits
+        self.awaiting = awaiting
         self.ending = ending
         """Whether the server is about to end."""
         self._receive = receive
@@ -70,6 +74,16 @@ class Asking:
         """
         if scope not in self.principal.scopes:
             raise Forbidden(f"the token {self.principal.token} has not the scope {scope}", scope=str(scope))
+
+    async def have_model(self, agent: str) -> None:
+        """Go on if an agent's model is here. The body must have been read.
+
+        Raises:
+            ModelBeingFetched, Gone, ShuttingDown: see `Awaiting.have`.
+        """
+        system = self.service.systems.get(agent)
+        if system is not None:
+            await self.awaiting.have(system.agent.config.model, self.headers, self.gone)
 
     def query(self, kind: type[S]) -> S:
         """What its query says.

@@ -15,7 +15,7 @@ from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.frames import frame
 from flyball.adapters.http.hub import Hub
 from flyball.adapters.http.operations import Operation
-from flyball.adapters.http.problems import MEDIA_TYPE, Gone, problem_of
+from flyball.adapters.http.problems import MEDIA_TYPE, Gone, problem_of, retry_after
 from flyball.adapters.http.serving import LOOP
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import AgentRunClosed, InvalidRequest, SignalRefused
@@ -53,6 +53,7 @@ def request_operations(hubs: Callable[[Service], Hub]) -> list[Operation]:
 
     async def handle_request(asking: Asking) -> Answer:
         agent, request, query = await _read(asking)
+        await asking.have_model(agent)
         loop_id = query.loop_id or new_id()
         cancel = await _cancelling(asking, query, loop_id)
         response = await _unless_gone(asking, asking.service.serve(agent, request, loop_id=loop_id), cancel)
@@ -62,6 +63,7 @@ def request_operations(hubs: Callable[[Service], Hub]) -> list[Operation]:
         agent, request, query = await _read(asking)
         asking.service.system(agent)
         request = request.check()  # what is wrong with it is no event of a stream
+        await asking.have_model(agent)
         loop_id = query.loop_id or new_id()
 
         async def events() -> AsyncGenerator[bytes]:
@@ -152,13 +154,11 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
 
 def answer_of(response: SystemResponse, asking: Asking) -> Answer:
     """A response as an answer: the document, or a problem that has it."""
-    headers = {LOOP: response.loop_id} if response.loop_id else {}
+    headers = {LOOP: response.loop_id} if response.loop_id else dict[str, str]()
     if response.error is None:
         return Answer(_encode(response.to_json()), headers=headers)
     problem = problem_of(response.error, asking.correlation.request_id, response)
-    after = (response.error.details or {}).get("retry_after")
-    if isinstance(after, int | float):
-        headers["Retry-After"] = str(max(1, round(after)))
+    headers |= retry_after(response.error.details)
     return Answer(_encode(problem), problem.status, headers, MEDIA_TYPE)
 
 
