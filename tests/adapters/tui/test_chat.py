@@ -12,16 +12,18 @@ from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.chat import ChatScreen
 from flyball.adapters.tui.prompt import Prompt
 from flyball.core.errors import EngineError
-from flyball.core.messages import Role
+from flyball.core.messages import Message, Role
+from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
+from tests.adapters.http.running import pay, told
 from tests.adapters.tui.driving import Driven, chat_with, over
 
 
 async def answered(ui: Driven) -> None:
     """Wait until one may speak again."""
     prompt = ui.app.screen.query_one(Prompt)
-    await ui.until(lambda: not prompt.disabled and prompt.has_focus, "an answer")
+    await ui.until(lambda: not prompt.is_held and prompt.has_focus, "an answer")
 
 
 async def test_an_answer_is_shown_as_it_comes() -> None:
@@ -40,7 +42,7 @@ async def test_an_answer_is_shown_as_it_comes() -> None:
         await ui.write("Count")
         await ui.sees("One")
         assert "two" not in ui.screen
-        assert ui.app.screen.query_one(Prompt).disabled, "one message at a time"
+        assert ui.app.screen.query_one(Prompt).is_held, "one message at a time"
         go_on.set()
         await ui.sees("One two.")
         await answered(ui)
@@ -171,3 +173,75 @@ async def test_who_goes_on_typing_when_a_call_comes_up_decides_nothing(
         (loop_id,) = await service.journal.loops()
         assert [call.wants for call in await service.waiting(loop_id)] == ["approval"]
         assert "Why not?" not in ui.screen
+
+
+async def test_what_is_written_while_an_answer_comes_is_sent_after_it_and_not_before() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(request: Request) -> str:
+        await go_on.wait()
+        return f"To {request.messages[-1].text}."
+
+    async with over(Agent(FunctionEngine(slow), name="slow")) as (ui, service):
+        await chat_with(ui, "slow")
+        await ui.write("one")
+        await ui.sees("an answer is under way")
+        await ui.press("t", "w", "o", "enter")
+        await ui.sees("not sent yet")
+        prompt = ui.app.screen.query_one(Prompt)
+        assert prompt.text == "two"
+        assert len(await service.journal.loops()) == 1
+        go_on.set()
+        await ui.sees("To one.")
+        await answered(ui)
+        assert prompt.text == "two", "what was written is still there"
+        assert "under way" not in ui.screen
+        await ui.press("enter")
+        await ui.sees("To two.")
+
+
+async def test_a_call_that_comes_up_takes_no_key_from_who_writes() -> None:
+    go_on = asyncio.Event()
+
+    async def buying(request: Request) -> Message | str:
+        await go_on.wait()
+        return " / ".join(told(request)) or tool_call_answer("pay", {"pounds": 4})
+
+    async with over(Agent(FunctionEngine(buying), name="buyer", tools=[pay])) as (ui, service):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("an answer is under way")
+        await ui.press("a")
+        go_on.set()
+        await ui.sees("buyer wants to call pay")
+        await ui.sees("Tab goes to this call")
+        await ui.press(*"arava", "enter")
+        prompt = ui.app.screen.query_one(Prompt)
+        assert (prompt.text, prompt.has_focus) == ("aarava", True)
+        (loop_id,) = await service.journal.loops()
+        assert [call.wants for call in await service.waiting(loop_id)] == ["approval"]
+        await ui.press("tab")
+        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+        assert "Tab goes to this call" not in ui.screen
+        await ui.press("a")
+        await ui.sees("paid 4")
+        await answered(ui)
+        assert prompt.text == "aarava"
+
+
+async def test_a_call_takes_no_focus_right_after_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flyball.adapters.tui.prompt._MOMENT", 3600.0)
+    go_on = asyncio.Event()
+
+    async def buying(request: Request) -> Message | str:
+        await go_on.wait()
+        return tool_call_answer("pay", {"pounds": 4})
+
+    async with over(Agent(FunctionEngine(buying), name="buyer", tools=[pay])) as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("an answer is under way")
+        await ui.press("a", "backspace")
+        go_on.set()
+        await ui.sees("buyer wants to call pay")
+        assert ui.app.screen.query_one(Prompt).has_focus

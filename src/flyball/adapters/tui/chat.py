@@ -1,11 +1,13 @@
 """A conversation with an agent. Each message begins a run, which is followed like any other.
 
 What was said before goes along with each message. A connection that breaks loses nothing: the run goes on
-with the server, and is followed from where it was left.
+with the server, and is followed from where it was left. Who writes while an answer comes is left alone: what
+he writes waits until it can be sent, and a call that comes up takes the focus from nobody who writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -27,9 +29,11 @@ from flyball.core.messages import Message, user
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.cards import AgentCard
 from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.family import WaitingCall
 
 _DRAWN = 0.1
 """Seconds between two looks at what has come."""
+_UNDER_WAY = "an answer is under way, Ctrl-X cancels it"
 
 
 class ChatScreen(Page):
@@ -37,6 +41,7 @@ class ChatScreen(Page):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.back", "Back"),
+        Binding("tab", "go_on", "Next part", show=False),
         Binding("ctrl+x", "cancel", "Cancel the answer", priority=True),
         Binding("ctrl+o", "open_last", "Open the run", priority=True),
     ]
@@ -73,8 +78,7 @@ class ChatScreen(Page):
     @on(Prompt.Said)
     def say(self, event: Prompt.Said) -> None:
         """Begin a run with what was said."""
-        self._prompt.disabled = True
-        self._talk.focus()
+        self._prompt.hold(_UNDER_WAY)
         self._said, loop_id = event.text, new_id()
         self._following = Following(
             self.client, loop_id, changed=self._look_again, failed=self.failed, name=f"{loop_id}."
@@ -105,9 +109,8 @@ class ChatScreen(Page):
         self.last_run = following.loop_id
         self.refresh_bindings()
         self._talk.show(self._before)
-        self._approvals.show(())
-        self._prompt.disabled = False
-        self._prompt.focus()
+        self._prompt.hold("")
+        self._wait_for(())
 
     def _draw(self) -> None:
         """Draw what has come since the last time."""
@@ -122,13 +125,31 @@ class ChatScreen(Page):
 
     def _look_again(self) -> None:
         """It was told anew how the run stands."""
-        following, approvals = self._following, self._approvals
-        if following is None:
-            return
-        if approvals.show(following.waiting):
+        if self._following is not None:
+            self._wait_for(self._following.waiting)
+
+    def _wait_for(self, calls: Sequence[WaitingCall]) -> None:
+        """Show the calls that wait now. The focus goes along, but is taken from nobody who writes."""
+        approvals, was_there = self._approvals, self._approvals.has_focus_within
+        if approvals.show(calls) and not self._prompt.is_in_use:
             approvals.focus()
-        elif not approvals.calls and self.focused is None:
-            self._talk.focus()
+        elif not approvals.calls and (was_there or self.focused is None):
+            self._prompt.focus()
+        self._hint()
+
+    def on_descendant_focus(self) -> None:
+        """What leads to a call that waits is told where one is not there."""
+        self._hint()
+
+    def _hint(self) -> None:
+        self._approvals.border_title = "" if self._approvals.has_focus_within else "Tab goes to this call"
+
+    def action_go_on(self) -> None:
+        """Go to the next part; from where one writes, to the call that waits."""
+        if self._prompt.has_focus and self._approvals.calls:
+            self._approvals.focus()
+        else:
+            self.focus_next()
 
     @on(Listing.Opened)
     def open_row(self, event: Listing.Opened) -> None:
@@ -141,7 +162,7 @@ class ChatScreen(Page):
         """Tell the loop that asked for the call."""
         self.do(self._decide(event))
         if not self._approvals.calls:
-            self._talk.focus()
+            self._prompt.focus()
 
     async def _decide(self, event: Approvals.Decided) -> None:
         try:
