@@ -13,9 +13,10 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from flyball.adapters.tui.chat import ChatScreen
+from flyball.adapters.tui.chats import PickChat
 from flyball.adapters.tui.client import Client
 from flyball.adapters.tui.connection import Connection
-from flyball.adapters.tui.dialogs import Help, PickAgent
+from flyball.adapters.tui.dialogs import Help
 from flyball.adapters.tui.page import Page
 from flyball.adapters.tui.run import RunScreen
 from flyball.adapters.tui.runs import RunsScreen
@@ -54,6 +55,8 @@ class FlyballApp(App[None]):
         self.lost = ""
         """Why the server cannot be reached; empty as long as it can."""
         self._agents: tuple[AgentCard, ...] = ()
+        self._chats: list[ChatScreen] = []
+        """The chats that are open, also those that were left; the last one first."""
 
     def get_default_screen(self) -> Screen[None]:
         """All runs."""
@@ -71,6 +74,9 @@ class FlyballApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette offers."""
         yield SystemCommand("Runs", "All runs, the newest first", self.action_runs)
+        for chat in self._open_chats():
+            name, about = _unmarked(chat.agent.name), _unmarked(f"{chat.about} {chat.standing}")
+            yield SystemCommand(f"Back to chat with {name}", about, partial(self.go_back_to, chat))
         for card in self._agents:
             name, model = _unmarked(card.name), _unmarked(card.model)
             yield SystemCommand(f"Chat with {name}", model, partial(self.open_chat, card))
@@ -101,25 +107,53 @@ class FlyballApp(App[None]):
 
     @work
     async def action_chat(self) -> None:
-        """Ask with whom, where there are several, and begin."""
+        """Ask with whom, where there is a choice: go back to a chat, or begin one."""
         try:
             await self._ask_agents()
         except FlyballError as error:
             if isinstance(self.screen, Page):
                 self.screen.failed(error)
             return
-        name = (
-            self._agents[0].name
-            if len(self._agents) == 1
-            else await self.push_screen_wait(PickAgent(self._agents))
-        )
-        for card in self._agents:
-            if card.name == name:
-                self.open_chat(card)
+        chats = self._open_chats()
+        chosen: ChatScreen | AgentCard | None = self._agents[0] if len(self._agents) == 1 else None
+        if chats or chosen is None:
+            chosen = await self.push_screen_wait(PickChat(chats, self._agents, self._close))
+        if isinstance(chosen, ChatScreen):
+            self.go_back_to(chosen)
+        elif chosen is not None:
+            self.open_chat(chosen)
 
     def open_chat(self, card: AgentCard) -> None:
-        """Begin a conversation with an agent."""
-        self.push_screen(ChatScreen(card))
+        """Begin a conversation with an agent. It stays until the application is left."""
+        chat = ChatScreen(card)
+        self._chats.insert(0, chat)
+        cast("Any", self).install_screen(chat, chat.session_id)  # else it ends when it is left
+        self.push_screen(chat)
+
+    def go_back_to(self, chat: ChatScreen) -> None:
+        """Show a chat again that was left."""
+        self._chats.remove(chat)
+        self._chats.insert(0, chat)
+        if chat in self.screen_stack:
+            while self.screen is not chat:
+                self.pop_screen()
+        else:
+            chat.come_back()
+            self.push_screen(chat)
+
+    def _open_chats(self) -> list[ChatScreen]:
+        """The chats that one can go back to. Where nothing was said or written there is nothing to keep."""
+        left = [chat for chat in self._chats if chat not in self.screen_stack]
+        for chat in left:
+            if chat.is_empty:
+                self._close(chat)
+        return [chat for chat in self._chats if chat is not self.screen]
+
+    def _close(self, chat: ChatScreen) -> None:
+        """Let go of a chat; what runs in it goes on with the server."""
+        self._chats.remove(chat)
+        cast("Any", self).uninstall_screen(chat)
+        chat.remove()
 
     def open_run(self, loop_id: str) -> None:
         """Show a run."""

@@ -103,6 +103,10 @@ class Approvals(Vertical, can_focus=True):
             self._draw(self._calls[0])
         return bool(self._calls) and not before
 
+    def show_anew(self) -> None:
+        """Somebody comes to see it now: no key decides at once, as if it had just come up."""
+        self._since = time.monotonic()
+
     def _draw(self, waiting: WaitingCall) -> None:
         call, more = waiting.call, len(self._calls) - 1
         who = f"{words(waiting.agent, 40)} wants to call {words(call.name, 60)}"

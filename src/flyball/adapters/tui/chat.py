@@ -1,6 +1,7 @@
 """A conversation with an agent. Each message begins a run, which is followed like any other.
 
-What was said before goes along with each message. A connection that breaks loses nothing: the run goes on
+A chat that is left goes on, and one can come back to it: with what was said, and what was about to be. What
+was said before goes along with each message. A connection that breaks loses nothing: the run goes on
 with the server, and is followed from where it was left. Who writes while an answer comes is left alone: what
 he writes waits until it can be sent, and a call that comes up takes the focus from nobody who writes.
 """
@@ -23,6 +24,7 @@ from flyball.adapters.tui.listing import Listing
 from flyball.adapters.tui.page import Page, TopLine
 from flyball.adapters.tui.prompt import Prompt
 from flyball.adapters.tui.rows import NoteRow, Row, TextRow
+from flyball.adapters.tui.wrapping import words
 from flyball.core.errors import FlyballError
 from flyball.core.ids import new_id
 from flyball.core.messages import Message, user
@@ -58,6 +60,8 @@ class ChatScreen(Page):
         self.session_id = new_id()
         self.history: tuple[Message, ...] = ()
         self.last_run = ""
+        self.about = ""
+        """What was said first: what it is known by among others."""
         self._before: list[Row] = []
         self._said = ""
         self._following: Following | None = None
@@ -75,10 +79,29 @@ class ChatScreen(Page):
         self._prompt.focus()
         self.set_interval(_DRAWN, self._draw)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said or written yet."""
+        return not (self.about or self._prompt.text)
+
+    @property
+    def standing(self) -> str:
+        """How it stands, in a few words."""
+        if self._approvals.calls:
+            return "(a call waits for you)"
+        if self._following is not None:
+            return "(an answer is under way)"
+        return "(something is written, and not sent)" if self._prompt.text else ""
+
+    def come_back(self) -> None:
+        """It is about to be shown again, to somebody who may be typing already."""
+        self._approvals.show_anew()
+
     @on(Prompt.Said)
     def say(self, event: Prompt.Said) -> None:
         """Begin a run with what was said."""
         self._prompt.hold(_UNDER_WAY)
+        self.about = self.about or event.text
         self._said, loop_id = event.text, new_id()
         self._following = Following(
             self.client, loop_id, changed=self._look_again, failed=self.failed, name=f"{loop_id}."
@@ -131,7 +154,11 @@ class ChatScreen(Page):
     def _wait_for(self, calls: Sequence[WaitingCall]) -> None:
         """Show the calls that wait now. The focus goes along, but is taken from nobody who writes."""
         approvals, was_there = self._approvals, self._approvals.has_focus_within
-        if approvals.show(calls) and not self._prompt.is_in_use:
+        came_up = approvals.show(calls)
+        if came_up and not self.is_current:
+            name = words(self.agent.name, 40)
+            self.notify(f"A call of {name} waits for you: go back to the chat", markup=False)
+        if came_up and not self._prompt.is_in_use:
             approvals.focus()
         elif not approvals.calls and (was_there or self.focused is None):
             self._prompt.focus()

@@ -64,7 +64,7 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key != "enter":
-            self._typed = time.monotonic()
+            self._typed = 0.0 if event.key == "escape" else time.monotonic()
             await super()._on_key(event)
             return
         event.stop()

@@ -1,0 +1,123 @@
+"""Chats that are left go on, and one can come back to them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from flyball import Agent
+from flyball.adapters.tui.approvals import Approvals
+from flyball.adapters.tui.chat import ChatScreen
+from flyball.adapters.tui.chats import PickChat
+from flyball.adapters.tui.prompt import Prompt
+from flyball.adapters.tui.runs import RunsScreen
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine
+from tests.adapters.tui.driving import Driven, chat_with, over
+from tests.adapters.tui.test_chat import answered
+
+
+async def leave(ui: Driven) -> None:
+    await ui.press("escape")
+    await ui.opens(RunsScreen)
+
+
+async def pick(ui: Driven, *keys: str) -> None:
+    await ui.press("c")
+    await ui.opens(PickChat)
+    await ui.press(*keys, "enter")
+    await ui.opens(ChatScreen)
+
+
+async def test_a_chat_that_was_left_is_there_again_with_its_answer_and_what_was_written() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(request: Request) -> str:
+        await go_on.wait()
+        return f"To {request.messages[-1].text}, number {len(request.messages)}."
+
+    async with over(Agent(FunctionEngine(slow), name="slow")) as (ui, _):
+        await chat_with(ui, "slow")
+        await ui.write("one")
+        await ui.press(*"two")
+        await leave(ui)
+        go_on.set()
+        await ui.press("c")
+        await ui.sees("↩ slow  one")
+        await ui.press("enter")
+        await ui.sees("To one, number 1.")
+        assert ui.app.screen.query_one(Prompt).text == "two"
+        await answered(ui)
+        await ui.press("enter")
+        await ui.sees("To two, number 3.")
+
+
+async def test_a_new_chat_stands_below_those_that_are_open_and_each_has_its_own() -> None:
+    async with over() as (ui, _):
+        await chat_with(ui, "echo")
+        await ui.write("first")
+        await ui.sees("You said: first")
+        await leave(ui)
+        await pick(ui, "end")
+        assert "first" not in ui.said()
+        await ui.write("second")
+        await ui.sees("You said: second")
+        await leave(ui)
+        await pick(ui, "down")
+        assert "You said: first" in ui.said()
+        await leave(ui)
+        titles = [command.title for command in ui.app.get_system_commands(ui.app.screen)]
+        assert titles.count("Back to chat with echo") == 2
+        await pick(ui)
+        assert "You said: first" in ui.said(), "the last one that was looked at is the first"
+
+
+async def test_a_chat_in_which_nothing_was_said_is_not_kept_and_one_can_be_closed() -> None:
+    async with over(Agent("test:Yes.", name="one")) as (ui, _):
+        await chat_with(ui, "one")
+        await leave(ui)
+        await ui.press("c")
+        await ui.opens(ChatScreen)
+        await ui.write("Is it?")
+        await ui.sees("Yes.")
+        await leave(ui)
+        await ui.press("c")
+        await ui.opens(PickChat)
+        await ui.press("delete")
+        await ui.until(lambda: "↩" not in ui.screen, "it is gone")
+        await ui.press("enter")
+        await ui.opens(ChatScreen)
+        assert not ui.listing("talk").rows
+
+
+async def test_who_comes_back_typing_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with over() as (ui, service):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await leave(ui)
+        await ui.sees("A call of buyer waits for you")
+        monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 3600.0)
+        await ui.press("c")
+        await ui.sees("(a call waits for you)")
+        await ui.press("enter")
+        await ui.opens(ChatScreen)
+        assert ui.app.screen.query_one(Approvals).has_focus
+        await ui.press("a", "a")
+        (loop_id,) = await service.journal.loops()
+        assert [call.wants for call in await service.waiting(loop_id)] == ["approval"]
+
+
+async def test_a_chat_below_what_is_shown_comes_up_again() -> None:
+    async with over() as (ui, _):
+        await chat_with(ui, "echo")
+        await ui.write("one")
+        await ui.sees("You said: one")
+        await answered(ui)
+        chat = ui.app.screen
+        assert isinstance(chat, ChatScreen)
+        await ui.press("ctrl+o")
+        await ui.until(lambda: ui.app.screen is not chat)
+        ui.app.go_back_to(chat)
+        await ui.until(lambda: ui.app.screen is chat)
+        await leave(ui)
