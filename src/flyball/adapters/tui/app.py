@@ -10,6 +10,8 @@ from typing import Any, ClassVar, cast
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
+from textual.events import Event, Paste
 from textual.screen import Screen
 
 from flyball.adapters.tui.chat import ChatScreen
@@ -18,10 +20,12 @@ from flyball.adapters.tui.client import Client
 from flyball.adapters.tui.connection import Connection
 from flyball.adapters.tui.dialogs import Help
 from flyball.adapters.tui.page import Page
+from flyball.adapters.tui.pasting import with_whole_pastes
 from flyball.adapters.tui.run import RunScreen
 from flyball.adapters.tui.runs import RunsScreen
 from flyball.adapters.tui.wrapping import words
 from flyball.core.errors import FlyballError
+from flyball.core.harmless import harmless
 from flyball.orchestrate.cards import AgentCard
 
 _DARK, _LIGHT = "textual-dark", "textual-light"
@@ -57,6 +61,16 @@ class FlyballApp(App[None]):
         self._agents: tuple[AgentCard, ...] = ()
         self._chats: list[ChatScreen] = []
         """The chats that are open, also those that were left; the last one first."""
+
+    def get_driver_class(self) -> type[Driver]:
+        """Whoever speaks to the terminal, and takes for keys only what is no part of a paste."""
+        return with_whole_pastes(super().get_driver_class())
+
+    async def on_event(self, event: Event) -> None:
+        """What is pasted is what others wrote: it is harmless before anything takes it."""
+        if isinstance(event, Paste):
+            event.text = harmless(event.text)
+        await super().on_event(event)
 
     def get_default_screen(self) -> Screen[None]:
         """All runs."""
