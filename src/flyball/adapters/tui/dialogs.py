@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label, Select, Static
 
@@ -47,6 +49,19 @@ class AskText(ModalScreen[str | None]):
             self.dismiss(text)
 
 
+class _Models(Select[str]):
+    """The models. Enter goes on, as it does in all that is asked; the list is opened by other keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go_on", "Go on", show=False)]
+
+    class Chosen(Message):
+        """Whatever is chosen is to be taken."""
+
+    def action_go_on(self) -> None:
+        """Take what is chosen."""
+        self.post_message(self.Chosen())
+
+
 class AskFork(ModalScreen[Fork | None]):
     """Asks after which turn to fork, and with what changed."""
 
@@ -68,17 +83,19 @@ class AskFork(ModalScreen[Fork | None]):
             yield Label("Another prompt, if it is to be another:")
             yield Input(placeholder="as it was", id="prompt", compact=True)
             yield Label("Another model:")
-            yield Select(models, prompt="as it was", id="model", compact=True)
-            yield Label("Enter forks · Esc goes back", classes="hint")
+            yield _Models(models, prompt="as it was", id="model", compact=True)
+            yield Label("Enter forks · Space opens the list of models · Esc goes back", classes="hint")
 
-    def on_input_submitted(self) -> None:
+    @on(Input.Submitted)
+    @on(_Models.Chosen)
+    def fork(self) -> None:
         """Fork it."""
         turn = self.query_one("#turn", Input)
         if not turn.value.isdecimal():
             turn.focus()
             return
         prompt = self.query_one("#prompt", Input).value.strip()
-        chosen: object = cast("Any", self.query_one("#model")).value
+        chosen = self.query_one("#model", _Models).value
         self.dismiss(Fork(int(turn.value), prompt or None, chosen if isinstance(chosen, str) else None))
 
 

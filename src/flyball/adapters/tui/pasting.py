@@ -11,15 +11,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
 from textual.driver import Driver
 from textual.events import Paste
 from textual.message import Message
-
-from textual._xterm_parser import (  # pyright: ignore[reportPrivateUsage] - there is no other way to it  # isort: skip
-    BRACKETED_PASTE_END,
-    BRACKETED_PASTE_START,
-    XTermParser,
-)
 
 _BEGIN, _END = BRACKETED_PASTE_START, BRACKETED_PASTE_END
 _CUT = len(_END) - 1
