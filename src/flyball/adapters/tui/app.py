@@ -56,8 +56,8 @@ class FlyballApp(App[None]):
         connection = Connection(url, token)
         connection.watch = self._watched
         self.client = Client(connection)
-        self.lost = ""
-        """Why the server cannot be reached; empty as long as it can."""
+        self.client.watch = self._tell_lost
+        self._reason = ""
         self._agents: tuple[AgentCard, ...] = ()
         self._chats: list[ChatScreen] = []
         """The chats that are open, also those that were left; the last one first."""
@@ -176,12 +176,23 @@ class FlyballApp(App[None]):
     async def _ask_agents(self) -> None:
         self._agents = await self.client.agents()
 
+    @property
+    def lost(self) -> str:
+        """Why the server cannot be reached, and what waits for it; empty as long as it can be."""
+        waits = "what was said will be sent when the server is back · "
+        return f"{waits}{self._reason}" if self._reason and self.client.owed else self._reason
+
     def _watched(self, reason: str) -> None:
         """The server is lost, or there again."""
-        self.lost = reason
+        self._reason = reason
         for screen in self.screen_stack:
             if isinstance(screen, Page):
-                screen.lost(reason)
+                screen.lost(self.lost)
+
+    def _tell_lost(self) -> None:
+        """There is more, or less, that waits for the server."""
+        if self._reason:
+            self._watched(self._reason)
 
 
 def _unmarked(text: str) -> str:

@@ -187,7 +187,7 @@ class ChatScreen(Page):
     @on(Approvals.Decided)
     def decide(self, event: Approvals.Decided) -> None:
         """Tell the loop that asked for the call."""
-        self.do(self._decide(event))
+        self.send(self._decide(event))
         if not self._approvals.calls:
             self._prompt.focus()
 
@@ -215,7 +215,7 @@ class ChatScreen(Page):
     def action_cancel(self) -> None:
         """Cancel the answer that is under way."""
         if self._following is not None:
-            self.do(self.client.signal(self._following.loop_id, Signal(SignalType.CANCEL)))
+            self.send(self.client.signal(self._following.loop_id, Signal(SignalType.CANCEL)))
 
     def action_open_last(self) -> None:
         """Show the run of the answer under way, or of the last one."""

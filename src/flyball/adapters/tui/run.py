@@ -155,7 +155,7 @@ class RunScreen(Page):
     @on(Approvals.Decided)
     def decide(self, event: Approvals.Decided) -> None:
         """Tell the loop that asked for the call."""
-        self.do(self._decide(event))
+        self.send(self._decide(event))
         if not self._approvals.calls:
             self._timeline.focus()
 
@@ -186,7 +186,7 @@ class RunScreen(Page):
 
     def action_signal(self, kind: str) -> None:
         """Say something that needs no words."""
-        self.do(self._say(Signal(SignalType(kind))))
+        self.send(self._say(Signal(SignalType(kind))))
 
     def action_resume(self) -> None:
         """Go on: with a run that is paused, or that nobody drives."""
@@ -194,7 +194,7 @@ class RunScreen(Page):
         if run is not None and run.stage == "paused":
             self.action_signal("resume")
         else:
-            self.do(self._resume())
+            self.send(self._resume())
 
     async def _resume(self) -> None:
         await self.client.resume(self.loop_id)
@@ -206,6 +206,8 @@ class RunScreen(Page):
 
     def _hurry(self) -> None:
         """Ask at once how it stands; a run that was over is followed anew."""
+        if not self.is_running:
+            return
         if self._following is None or self._following.is_over:
             self._follow()
         else:
@@ -218,7 +220,7 @@ class RunScreen(Page):
             AskText("Cancel this run?", "why, if you like to say so", may_be_empty=True)
         )
         if text is not None:
-            self.do(self._say(Signal(SignalType.CANCEL, text=text)))
+            self.send(self._say(Signal(SignalType.CANCEL, text=text)))
 
     @work
     async def action_feedback(self) -> None:
@@ -227,7 +229,7 @@ class RunScreen(Page):
             AskText("Say something to the model", "what it should hear")
         )
         if text is not None:
-            self.do(self._say(Signal(SignalType.FEEDBACK, text=text)))
+            self.send(self._say(Signal(SignalType.FEEDBACK, text=text)))
 
     @work
     async def action_fork(self) -> None:
