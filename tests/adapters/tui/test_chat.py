@@ -245,3 +245,37 @@ async def test_a_call_takes_no_focus_right_after_a_key(monkeypatch: pytest.Monke
         go_on.set()
         await ui.sees("buyer wants to call pay")
         assert ui.app.screen.query_one(Prompt).has_focus
+
+
+async def test_a_chat_goes_on_however_much_was_said() -> None:
+    lengths: list[int] = []
+
+    async def much(request: Request) -> str:
+        lengths.append(sum([len(message.text) for message in request.messages]))
+        return "x" * 9_000_000 if len(lengths) == 1 else "Enough."
+
+    async with over(Agent(FunctionEngine(much), name="much")) as (ui, _):
+        await chat_with(ui, "much")
+        await ui.write("More")
+        await ui.sees("8,980,000 characters more")
+        await answered(ui)
+        await ui.write("Still more")
+        await ui.sees("Enough.")
+        await answered(ui)
+        assert lengths == [4, 9_000_014]
+
+
+async def test_a_chat_goes_on_after_an_answer_that_was_cancelled_in_a_call() -> None:
+    async def buying(request: Request) -> Message | str:
+        return "Not now." if len(request.messages) > 1 else tool_call_answer("pay", {"pounds": 4})
+
+    async with over(Agent(FunctionEngine(buying), name="buyer", tools=[pay])) as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("buyer wants to call pay")
+        await ui.press("ctrl+x")
+        await ui.sees("cancelled")
+        await answered(ui)
+        await ui.write("And now?")
+        await ui.sees("Not now.")
+        await answered(ui)

@@ -1,9 +1,10 @@
 """A conversation with an agent. Each message begins a run, which is followed like any other.
 
 A chat that is left goes on, and one can come back to it: with what was said, and what was about to be. What
-was said before goes along with each message. A connection that breaks loses nothing: the run goes on
-with the server, and is followed from where it was left. Who writes while an answer comes is left alone: what
-he writes waits until it can be sent, and a call that comes up takes the focus from nobody who writes.
+was said before goes along with each message: by the run in which it was said, however much it is. A
+connection that breaks loses nothing: the run goes on with the server, and is followed from where it was left.
+Who writes while an answer comes is left alone: what he writes waits until it can be sent, and a call that
+comes up takes the focus from nobody who writes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from flyball.adapters.tui.rows import NoteRow, Row, TextRow
 from flyball.adapters.tui.wrapping import words
 from flyball.core.errors import FlyballError
 from flyball.core.ids import new_id
-from flyball.core.messages import Message, user
+from flyball.core.messages import user
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.cards import AgentCard
 from flyball.orchestrate.contracts import SystemRequest
@@ -58,7 +59,8 @@ class ChatScreen(Page):
         self._approvals = Approvals()
         self._prompt = Prompt("Say something…")
         self.session_id = new_id()
-        self.history: tuple[Message, ...] = ()
+        self.after = ""
+        """The run that the next one goes on from: the server knows what was said there."""
         self.last_run = ""
         self.about = ""
         """What was said first: what it is known by among others."""
@@ -111,9 +113,9 @@ class ChatScreen(Page):
         self.run_worker(partial(self._answer, event.text, self._following), group="answer", exclusive=True)
 
     async def _answer(self, text: str, following: Following) -> None:
-        request = SystemRequest(session_id=self.session_id, messages=(*self.history, user(text)))
+        request = SystemRequest(session_id=self.session_id, messages=(user(text),))
         try:
-            await self.client.begin(self.agent.name, request, following.loop_id)
+            await self.client.begin(self.agent.name, request, following.loop_id, self.after)
             await following.run()
         except FlyballError as error:
             self._before += [
@@ -128,7 +130,7 @@ class ChatScreen(Page):
         self._before += transcript.rows()
         self._following = None
         if transcript.is_over:
-            self.history = transcript.history
+            self.after = following.loop_id if transcript.history else ""
         self.last_run = following.loop_id
         self.refresh_bindings()
         self._talk.show(self._before)

@@ -129,10 +129,14 @@ class Client:
         document = await self._post(_path(loop_id, "fork"), fork)
         return read(document, _Begun).loop_id
 
-    async def begin(self, agent: str, request: SystemRequest, loop_id: str) -> None:
-        """Have an agent begin to serve a request. It is sent until it arrives: by its id it is done once."""
+    async def begin(self, agent: str, request: SystemRequest, loop_id: str, after: str = "") -> None:
+        """Have an agent begin to serve a request. It is sent until it arrives: by its id it is done once.
+
+        `after` is the loop that it goes on from: what was said there need not be sent again.
+        """
         path = f"/api/agents/{quote(agent, safe='')}/loops"
-        await self._send(loop_id, path, _encode(request.to_json()), loop_id=loop_id)
+        query = {"loop_id": loop_id, "after": after} if after else {"loop_id": loop_id}
+        await self._send(loop_id, path, _encode(request.to_json()), **query)
 
     async def follow(self, loop_id: str) -> AsyncGenerator[Recorded | StreamEvent]:
         """What happens in a loop, from its beginning to its end.
