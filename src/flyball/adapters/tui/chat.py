@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer
@@ -24,6 +24,7 @@ from flyball.adapters.tui.following import Following
 from flyball.adapters.tui.listing import Listing
 from flyball.adapters.tui.page import Page, TopLine
 from flyball.adapters.tui.prompt import Prompt
+from flyball.adapters.tui.results import Outside
 from flyball.adapters.tui.rows import NoteRow, Row, TextRow
 from flyball.adapters.tui.wrapping import words
 from flyball.core.errors import FlyballError
@@ -46,6 +47,7 @@ class ChatScreen(Page):
         Binding("escape", "app.back", "Back"),
         Binding("tab", "go_on", "Next part", show=False),
         Binding("ctrl+x", "cancel", "Cancel the answer", priority=True),
+        Binding("ctrl+g", "give", "Give the result", priority=True),
         Binding("ctrl+o", "open_last", "Open the run", priority=True),
     ]
 
@@ -57,6 +59,7 @@ class ChatScreen(Page):
             empty="Say something, below. Each answer is a run of its own.", follows=True, id="talk"
         )
         self._approvals = Approvals()
+        self._outside = Outside("Ctrl-G")
         self._prompt = Prompt("Say something…")
         self.session_id = new_id()
         self.after = ""
@@ -72,6 +75,7 @@ class ChatScreen(Page):
         """What was said, what waits, and where to say more."""
         yield TopLine(f"· chat with {self.agent.name} · {self.agent.model}")
         yield self._talk
+        yield self._outside
         yield self._approvals
         yield self._prompt
         yield Footer(show_command_palette=False)
@@ -89,7 +93,7 @@ class ChatScreen(Page):
     @property
     def standing(self) -> str:
         """How it stands, in a few words."""
-        if self._approvals.calls:
+        if self._approvals.calls or self._outside.calls:
             return "(a call waits for you)"
         if self._following is not None:
             return "(an answer is under way)"
@@ -154,8 +158,10 @@ class ChatScreen(Page):
             self._wait_for(self._following.waiting)
 
     def _wait_for(self, calls: Sequence[WaitingCall]) -> None:
-        """Show the calls that wait now. The focus goes along, but is taken from nobody who writes."""
+        """Show what waits for somebody. The focus goes along, but is taken from nobody who writes."""
         approvals, was_there = self._approvals, self._approvals.has_focus_within
+        self._outside.show(calls)
+        self.refresh_bindings()
         came_up = approvals.show(calls)
         if came_up and not self.is_current:
             name = words(self.agent.name, 40)
@@ -199,6 +205,10 @@ class ChatScreen(Page):
         except FlyballError:
             self._approvals.take_back(event.signal.call_id or "")
             raise
+        self._hurry()
+
+    def _hurry(self) -> None:
+        """Ask at once how the run stands."""
         if self._following is not None:
             self._following.hurry()
 
@@ -208,16 +218,23 @@ class ChatScreen(Page):
         self.flyball.push_screen(ShowCall(event.call.call))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what is under way can be cancelled, and only what was begun be opened."""
+        """Only what is under way can be cancelled, what waits be given, and what was begun be opened."""
         del parameters
         if action == "cancel":
             return self._following is not None
+        if action == "give":
+            return bool(self._outside.calls)
         return bool(self._following or self.last_run) if action == "open_last" else True
 
     def action_cancel(self) -> None:
         """Cancel the answer that is under way."""
         if self._following is not None:
             self.send(self.client.signal(self._following.loop_id, Signal(SignalType.CANCEL)))
+
+    @work
+    async def action_give(self) -> None:
+        """Ask for the result that is waited for, and give it."""
+        await self._outside.give(self, self._hurry)
 
     def action_open_last(self) -> None:
         """Show the run of the answer under way, or of the last one."""

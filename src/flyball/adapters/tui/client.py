@@ -1,7 +1,7 @@
 """The HTTP API's operations that are used here, typed. What can go wrong is the connection's to say.
 
-What is said to a loop (a request, a signal) is sent until it arrives, in the order in which it was said: it
-is known by an id, and so done once. What is asked is asked once.
+What is said to a loop (a request, a signal, a result) is sent until it arrives, in the order in which it was
+said: it is known by an id, and so done once. What is asked is asked once.
 
 `follow` ends with the loop, and never before: a connection that is lost is had again, after waits that grow,
 just after the last thing that was told. Nothing is lost and nothing comes twice.
@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from flyball.adapters.tui.connection import Connection, Problem, Unreachable
 from flyball.core.backoff import Backoff
+from flyball.core.deferred import DeferredToolResult
 from flyball.core.errors import FlyballError, UserError
 from flyball.core.ids import new_id
 from flyball.core.signals import Signal
@@ -119,6 +120,10 @@ class Client:
         """Say something to a loop. It is sent until it arrives: by its id it is taken once."""
         signal = signal if signal.id else replace(signal, id=new_id())
         await self._send(loop_id, _path(loop_id, "signals"), _encode(signal))
+
+    async def answer(self, loop_id: str, result: DeferredToolResult) -> None:
+        """Give a loop the result of a call that waits for it. It is sent until it arrives, and taken once."""
+        await self._send(loop_id, _path(loop_id, "results"), _encode({"results": [result]}))
 
     async def resume(self, loop_id: str) -> None:
         """Have a loop driven on that nobody drives; sent until it arrives, as one that is driven stays so."""

@@ -155,6 +155,7 @@ KEYS: dict[str, dict[str, str]] = {
     "A run": {
         "Enter": "a model call: what was sent; a tool call: unfold it",
         "a, r": "approve or reject what waits; v shows all of it",
+        "g": "give the result that a call waits for",
         "p, u": "pause; resume (also a run that nobody drives)",
         "x": "cancel",
         "t": "try a failed run again",
@@ -164,6 +165,7 @@ KEYS: dict[str, dict[str, str]] = {
     "Chat": {
         "Enter": "send, once no answer is under way; Ctrl-J begins a new line",
         "Ctrl-X": "cancel the answer",
+        "Ctrl-G": "give the result that a call waits for",
         "Ctrl-O": "open the last run",
         "Tab": "to the call that waits; to what was said, where Enter unfolds tool calls",
         "Esc": "leave it: it goes on, and c comes back to it",

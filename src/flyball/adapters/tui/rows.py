@@ -154,7 +154,9 @@ def _went(row: CallRow) -> tuple[str, Look]:
     """The sign of how a call went."""
     if row.result is None:
         return "…", "dim"
-    if row.result.is_error or row.result.status not in ("return", "deferred"):
+    if row.result.status == "deferred":
+        return "⧗", "warn"
+    if row.result.is_error or row.result.status != "return":
         return "✘", "bad"
     return "✔", "good"
 

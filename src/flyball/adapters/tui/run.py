@@ -18,6 +18,7 @@ from flyball.adapters.tui.following import Following
 from flyball.adapters.tui.lines import stage_look
 from flyball.adapters.tui.listing import Listing
 from flyball.adapters.tui.page import Page, TopLine
+from flyball.adapters.tui.results import Outside
 from flyball.adapters.tui.rows import NoteRow, seconds
 from flyball.adapters.tui.run_rows import cost_of, tokens_of
 from flyball.adapters.tui.step_rows import StepRow, step_rows
@@ -42,6 +43,7 @@ class RunScreen(Page):
         Binding("escape", "app.back", "Back"),
         Binding("a", "approve", "Approve"),
         Binding("r", "reject", "Reject"),
+        Binding("g", "give", "Give the result"),
         Binding("p", "signal('pause')", "Pause"),
         Binding("u", "resume", "Resume"),
         Binding("x", "cancel", "Cancel"),
@@ -59,6 +61,7 @@ class RunScreen(Page):
         self._timeline = Listing(empty="…", id="timeline")
         self._talk = Listing(empty="Nothing was said yet.", follows=True, id="talk")
         self._approvals = Approvals()
+        self._outside = Outside("g")
         self._following: Following | None = None
         self._ticks = 0
 
@@ -69,6 +72,7 @@ class RunScreen(Page):
         with Container(id="panes"):
             yield self._timeline
             yield self._talk
+        yield self._outside
         yield self._approvals
         yield Footer(show_command_palette=False)
 
@@ -114,6 +118,7 @@ class RunScreen(Page):
             return
         self._draw_course(following)
         approvals = self._approvals
+        self._outside.show(following.waiting)
         self.refresh_bindings()
         if approvals.show(following.waiting):
             approvals.focus()
@@ -172,8 +177,10 @@ class RunScreen(Page):
         self.flyball.push_screen(ShowCall(event.call.call))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a call that waits can be approved or rejected."""
+        """Only a call that waits can be approved or rejected, or be given a result."""
         del parameters
+        if action == "give":
+            return bool(self._outside.calls)
         return bool(self._approvals.calls) if action in ("approve", "reject") else True
 
     def action_approve(self) -> None:
@@ -212,6 +219,11 @@ class RunScreen(Page):
             self._follow()
         else:
             self._following.hurry()
+
+    @work
+    async def action_give(self) -> None:
+        """Ask for the result that is waited for, and give it."""
+        await self._outside.give(self, self._hurry)
 
     @work
     async def action_cancel(self) -> None:
