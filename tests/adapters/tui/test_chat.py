@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from textual.events import Key, Paste
 
 from flyball import Agent
 from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.chat import ChatScreen
+from flyball.adapters.tui.dialogs import AskText
 from flyball.adapters.tui.prompt import Prompt
+from flyball.adapters.tui.run import RunScreen
 from flyball.core.errors import EngineError
 from flyball.core.messages import Message, Role
 from flyball.inference.answers import tool_call_answer
@@ -18,6 +21,7 @@ from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
 from tests.adapters.http.running import pay, told
 from tests.adapters.tui.driving import Driven, chat_with, over
+from tests.adapters.tui.test_runs import asking
 
 
 async def answered(ui: Driven) -> None:
@@ -200,6 +204,17 @@ async def test_what_is_written_while_an_answer_comes_is_sent_after_it_and_not_be
         await ui.sees("To two.")
 
 
+async def test_who_presses_enter_twice_in_no_time_says_one_thing() -> None:
+    async with over() as (ui, service):
+        await chat_with(ui, "echo")
+        for event in (Paste("one"), Key("enter", "\r"), Paste("two"), Key("enter", "\r")):
+            ui.app.post_message(event)
+        await ui.sees("You said: one")
+        await answered(ui)
+        assert ui.app.screen.query_one(Prompt).text == "two"
+        assert len(await service.journal.loops()) == 1
+
+
 async def test_a_call_that_comes_up_takes_no_key_from_who_writes() -> None:
     go_on = asyncio.Event()
 
@@ -245,6 +260,22 @@ async def test_a_call_takes_no_focus_right_after_a_key(monkeypatch: pytest.Monke
         go_on.set()
         await ui.sees("buyer wants to call pay")
         assert ui.app.screen.query_one(Prompt).has_focus
+
+
+async def test_a_call_is_decided_by_no_key_right_after_something_else_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with over() as (ui, service):
+        await service.begin("buyer", asking("Pay"), loop_id="buying")
+        ui.app.open_run("buying")
+        await ui.sees("buyer wants to call pay")
+        await ui.press("f")
+        await ui.opens(AskText)
+        monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 3600.0)
+        await ui.write("be brief")
+        await ui.opens(RunScreen)
+        await ui.press("a", "a")
+        assert [call.wants for call in await service.waiting("buying")] == ["approval"]
 
 
 async def test_a_chat_goes_on_however_much_was_said() -> None:

@@ -116,6 +116,10 @@ async def test_what_is_decided_while_the_server_is_away_is_sent_when_it_is_there
         await ui.sees("what was said will be sent when the server is back")
         await ui.press("escape", "escape")
         await ui.opens(RunsScreen)
+        await ui.press("c")
+        await ui.sees("↩ buyer  Pay")
+        await ui.press("escape")
+        await ui.opens(RunsScreen)
         async with server(tmp_path, port=port) as url:
             await ui.sees("complete")
             assert ui.app.client.owed == 0

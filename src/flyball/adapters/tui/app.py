@@ -122,13 +122,14 @@ class FlyballApp(App[None]):
     @work
     async def action_chat(self) -> None:
         """Ask with whom, where there is a choice: go back to a chat, or begin one."""
+        chats = self._open_chats()
         try:
             await self._ask_agents()
         except FlyballError as error:
             if isinstance(self.screen, Page):
                 self.screen.failed(error)
-            return
-        chats = self._open_chats()
+            if not chats:
+                return
         chosen: ChatScreen | AgentCard | None = self._agents[0] if len(self._agents) == 1 else None
         if chats or chosen is None:
             chosen = await self.push_screen_wait(PickChat(chats, self._agents, self._close))
@@ -152,7 +153,6 @@ class FlyballApp(App[None]):
             while self.screen is not chat:
                 self.pop_screen()
         else:
-            chat.come_back()
             self.push_screen(chat)
 
     def _open_chats(self) -> list[ChatScreen]:

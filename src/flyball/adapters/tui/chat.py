@@ -37,7 +37,6 @@ from flyball.orchestrate.family import WaitingCall
 
 _DRAWN = 0.1
 """Seconds between two looks at what has come."""
-_UNDER_WAY = "an answer is under way, Ctrl-X cancels it"
 
 
 class ChatScreen(Page):
@@ -46,7 +45,7 @@ class ChatScreen(Page):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.back", "Back"),
         Binding("tab", "go_on", "Next part", show=False),
-        Binding("ctrl+x", "cancel", "Cancel the answer", priority=True),
+        Binding("ctrl+x", "cancel", "Cancel", priority=True),
         Binding("ctrl+g", "give", "Give the result", priority=True),
         Binding("ctrl+o", "open_last", "Open the run", priority=True),
     ]
@@ -60,7 +59,7 @@ class ChatScreen(Page):
         )
         self._approvals = Approvals()
         self._outside = Outside("Ctrl-G")
-        self._prompt = Prompt("Say something…")
+        self._prompt = Prompt("Say something…", then="an answer is under way, Ctrl-X cancels it")
         self.session_id = new_id()
         self.after = ""
         """The run that the next one goes on from: the server knows what was said there."""
@@ -99,14 +98,14 @@ class ChatScreen(Page):
             return "(an answer is under way)"
         return "(something is written, and not sent)" if self._prompt.text else ""
 
-    def come_back(self) -> None:
-        """It is about to be shown again, to somebody who may be typing already."""
-        self._approvals.show_anew()
+    def on_screen_resume(self) -> None:
+        """It is shown again, to somebody who may be typing already."""
+        super().on_screen_resume()
+        self._approvals.come_back()
 
     @on(Prompt.Said)
     def say(self, event: Prompt.Said) -> None:
         """Begin a run with what was said."""
-        self._prompt.hold(_UNDER_WAY)
         self.about = self.about or event.text
         self._said, loop_id = event.text, new_id()
         self._following = Following(

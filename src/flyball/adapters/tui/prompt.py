@@ -37,10 +37,12 @@ class Prompt(TextArea):
             self.text = text
             super().__init__()
 
-    def __init__(self, placeholder: str) -> None:
+    def __init__(self, placeholder: str, then: str = "") -> None:
+        """`then` is why it is held as soon as something was said, until somebody lets go of it."""
         super().__init__(
             placeholder=placeholder, show_line_numbers=False, compact=False, tab_behavior="focus"
         )
+        self._then = then
         self._held = ""
         self._typed = 0.0
 
@@ -76,6 +78,7 @@ class Prompt(TextArea):
         elif text:
             self._typed = 0.0
             self.clear()
+            self.hold(self._then)
             self.post_message(self.Said(text))
 
     def action_new_line(self) -> None:

@@ -82,6 +82,11 @@ class RunScreen(Page):
         self.set_interval(_DRAWN, self._draw)
         self._follow()
 
+    def on_screen_resume(self) -> None:
+        """It is shown again, to somebody who may be typing still."""
+        super().on_screen_resume()
+        self._approvals.come_back()
+
     def failed(self, error: FlyballError) -> None:
         """Say what went wrong; where there is nothing else to show, in its place."""
         super().failed(error)
