@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 
@@ -15,7 +16,7 @@ from flyball.adapters.tui.runs import RunsScreen
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
 from tests.adapters.tui.driving import Driven, chat_with, over
-from tests.adapters.tui.test_chat import answered
+from tests.adapters.tui.test_chat import answered, came_up_long_ago
 
 
 async def leave(ui: Driven) -> None:
@@ -92,20 +93,20 @@ async def test_a_chat_in_which_nothing_was_said_is_not_kept_and_one_can_be_close
 
 
 async def test_who_comes_back_typing_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with over() as (ui, service):
+    async with over() as (ui, _):
         await chat_with(ui, "buyer")
         await ui.write("Pay")
         await leave(ui)
         await ui.sees("A call of buyer waits for you")
-        monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 3600.0)
+        (chat,) = cast("Any", ui.app)._chats
+        came_up_long_ago(chat, monkeypatch)
         await ui.press("c")
         await ui.sees("(a call waits for you)")
         await ui.press("enter")
         await ui.opens(ChatScreen)
         assert ui.app.screen.query_one(Approvals).has_focus
         await ui.press("a", "a")
-        (loop_id,) = await service.journal.loops()
-        assert [call.wants for call in await service.waiting(loop_id)] == ["approval"]
+        assert ui.app.screen.query_one(Approvals).calls, "nothing was decided"
 
 
 async def test_a_chat_below_what_is_shown_comes_up_again() -> None:
