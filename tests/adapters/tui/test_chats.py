@@ -13,8 +13,11 @@ from flyball.adapters.tui.chat import ChatScreen
 from flyball.adapters.tui.chats import PickChat
 from flyball.adapters.tui.prompt import Prompt
 from flyball.adapters.tui.runs import RunsScreen
+from flyball.core.messages import Message
+from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
+from tests.adapters.http.running import build, pay
 from tests.adapters.tui.driving import Driven, chat_with, over
 from tests.adapters.tui.test_chat import answered, came_up_long_ago
 
@@ -92,12 +95,24 @@ async def test_a_chat_in_which_nothing_was_said_is_not_kept_and_one_can_be_close
         assert not ui.listing("talk").rows
 
 
+def calling(name: str, go_on: asyncio.Event, **arguments: object) -> Agent[Any, Any]:
+    """An agent that calls a tool as soon as it may."""
+
+    async def call(request: Request) -> Message:
+        await go_on.wait()
+        return tool_call_answer(name, arguments)
+
+    return Agent(FunctionEngine(call), name="caller", tools=[pay, build])
+
+
 async def test_who_comes_back_typing_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with over() as (ui, _):
-        await chat_with(ui, "buyer")
+    go_on = asyncio.Event()
+    async with over(calling("pay", go_on, pounds=4)) as (ui, _):
+        await chat_with(ui, "caller")
         await ui.write("Pay")
         await leave(ui)
-        await ui.sees("A call of buyer waits for you")
+        go_on.set()
+        await ui.sees("A call of caller waits for you")
         (chat,) = cast("Any", ui.app)._chats
         came_up_long_ago(chat, monkeypatch)
         await ui.press("c")
@@ -107,6 +122,16 @@ async def test_who_comes_back_typing_decides_nothing(monkeypatch: pytest.MonkeyP
         assert ui.app.screen.query_one(Approvals).has_focus
         await ui.press("a", "a")
         assert ui.app.screen.query_one(Approvals).calls, "nothing was decided"
+
+
+async def test_who_is_elsewhere_is_told_that_a_result_is_waited_for() -> None:
+    go_on = asyncio.Event()
+    async with over(calling("build", go_on, target="app")) as (ui, _):
+        await chat_with(ui, "caller")
+        await ui.write("Build")
+        await leave(ui)
+        go_on.set()
+        await ui.sees("A call of caller waits for you")
 
 
 async def test_a_chat_below_what_is_shown_comes_up_again() -> None:

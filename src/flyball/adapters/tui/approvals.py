@@ -124,9 +124,9 @@ class Approvals(Vertical, can_focus=True):
         """The same as the keys."""
         event.stop()
         if event.button.id == "approve":
-            self._decide(SignalType.APPROVE)
+            self.action_approve()
         elif event.button.id == "reject":
-            self._ask_why()
+            self.action_reject()
         else:
             self.action_view()
 

@@ -159,10 +159,9 @@ class ChatScreen(Page):
     def _wait_for(self, calls: Sequence[WaitingCall]) -> None:
         """Show what waits for somebody. The focus goes along, but is taken from nobody who writes."""
         approvals, was_there = self._approvals, self._approvals.has_focus_within
-        self._outside.show(calls)
+        came_up, comes_from_outside = approvals.show(calls), self._outside.show(calls)
         self.refresh_bindings()
-        came_up = approvals.show(calls)
-        if came_up and not self.is_current:
+        if (came_up or comes_from_outside) and not self.is_current:
             name = words(self.agent.name, 40)
             self.notify(f"A call of {name} waits for you: go back to the chat", markup=False)
         if came_up and not self._prompt.is_in_use:

@@ -46,8 +46,9 @@ class Outside(Static):
         self._all: Sequence[WaitingCall] = ()
         self._given: set[tuple[str, str]] = set()
 
-    def show(self, calls: Sequence[WaitingCall]) -> None:
-        """Show what waits now."""
+    def show(self, calls: Sequence[WaitingCall]) -> bool:
+        """Show what waits now; says whether it came up with this."""
+        before = self.calls
         self._all = [one for one in calls if one.wants == "result"]
         self._given &= {_known_by(one) for one in self._all}
         self.calls = tuple([one for one in self._all if _known_by(one) not in self._given])
@@ -57,6 +58,7 @@ class Outside(Static):
             others = f", and {more} more" if more else ""
             told = f"{words(call.agent, 40)} waits for the result of {words(call.call.name, 60)}{others}"
             self.update(Content(f"⧗ {told}: {self._key} gives it  {words(call.call.args_json, 60)}"))
+        return bool(self.calls) and not before
 
     async def give(self, page: Page, given: Callable[[], None]) -> None:
         """Ask for the result of the first call, and give it. `given` is called once the loop has it."""
@@ -88,7 +90,7 @@ class AskResult(ModalScreen[DeferredToolResult | None]):
     def __init__(self, waiting: WaitingCall) -> None:
         super().__init__()
         self._waiting = waiting
-        self._failed = Checkbox("It went wrong: the model reads why, and may call again", compact=True)
+        self._failed = Checkbox("It went wrong, and this says why", compact=True)
 
     def compose(self) -> ComposeResult:
         """The call, room for its result, and whether it is one."""
