@@ -15,14 +15,16 @@ from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.frames import frame
 from flyball.adapters.http.hub import Hub
 from flyball.adapters.http.operations import Operation
-from flyball.adapters.http.problems import MEDIA_TYPE, Gone, problem_of, retry_after
+from flyball.adapters.http.problems import MEDIA_TYPE, Gone, NotOver, problem_of, retry_after
 from flyball.adapters.http.serving import LOOP
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import AgentRunClosed, InvalidRequest, SignalRefused
 from flyball.core.ids import new_id
+from flyball.core.messages import Message, Role
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.service import Service
+from flyball.orchestrate.state import State
 
 _encode = msgspec.json.Encoder().encode
 _MOMENT = 0.1
@@ -36,9 +38,14 @@ NewLoopId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{0,128}$")]
 
 
 class RunQuery(Struct, frozen=True):
-    """How a run is begun. With the id of a loop that is there, the same request joins it."""
+    """How a run is begun. With the id of a loop that is there, the same request joins it.
+
+    `after` is the id of a loop that is over: what was said in it goes before the request's messages, and need
+    not be sent again.
+    """
 
     loop_id: NewLoopId = ""
+    after: str = ""
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
 
 
@@ -118,7 +125,7 @@ def request_operations(hubs: Callable[[Service], Hub]) -> list[Operation]:
             "Have an agent serve a request, and be told the answer in pieces",
             stream_request,
             gives={200: Stream},
-            problems=(404, 422),
+            problems=(404, 409, 422),
             long=True,
             **many,
             about="Events: `begun` with the loop's id, `piece` (a stream event) as they come, and last "
@@ -144,12 +151,32 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
             f"messages has {len(request.messages)} messages, and at most {asking.limits.messages} are taken",
             field="messages",
         )
+    if query.after:
+        request = replace(request, messages=await _after(asking.service, query.after, request.messages))
     ids = asking.correlation
     if not request.trace_id:
         request = replace(request, trace_id=ids.trace_id, span_id=ids.span_id)
     if not request.request_id:
         request = replace(request, request_id=ids.request_id)
     return asking.values["agent"], request, query
+
+
+async def _after(service: Service, loop_id: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Messages after what was said in a loop; instructions that are among them come first.
+
+    Raises:
+        LoopNotFound: there is no such loop.
+        NotOver: it is not over yet.
+        InvalidRequest: nothing is said in it, as it is a flow.
+    """
+    _, state = await service.load(loop_id)
+    if not isinstance(state, State):
+        raise InvalidRequest(f"after: loop {loop_id!r} is a flow, and no conversation", field="after")
+    if state.at != "done":
+        raise NotOver(f"loop {loop_id!r} is not over, and cannot be gone on from: wait until it is")
+    instructions = [one for one in messages if one.role is Role.SYSTEM]
+    said = [one for one in (*state.history, *messages) if one.role is not Role.SYSTEM]
+    return (*instructions, *said)
 
 
 def answer_of(response: SystemResponse, asking: Asking) -> Answer:
