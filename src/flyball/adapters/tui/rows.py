@@ -79,7 +79,8 @@ class CallRow(Struct, frozen=True):
     key: str
     call: ToolCall
     result: ToolResult | None = None
-    took: float = 0.0
+    took: float | None = None
+    """Seconds; None where it is not over, or was not run."""
 
     @property
     def is_short(self) -> bool:
@@ -90,7 +91,7 @@ class CallRow(Struct, frozen=True):
         """The call in a line; unfolded, all about it."""
         mark, look = _went(self)
         fold = "▾" if opened else "▸"
-        name, took = words(self.call.name, 60), f"  {seconds(self.took)}" if self.result is not None else ""
+        name, took = words(self.call.name, 60), "" if self.took is None else f"  {seconds(self.took)}"
         room = max(width - len(name) - len(took) - 7, 8)
         about = "" if opened else f"  {words(self.call.args_json, room)}"
         head: Line = (

@@ -20,6 +20,7 @@ _MARKS: dict[StepKind, tuple[str, Look]] = {
     StepKind.TOOL_CALL: ("▸", "tool"),
     StepKind.FLOW_STEP: ("◇", "tool"),
     StepKind.WAIT: ("⧗", "warn"),
+    StepKind.NOT_RUN: ("▹", "bad"),
     StepKind.CHECK: ("↺", "warn"),
     StepKind.SIGNAL: ("⚑", "warn"),
     StepKind.CHILD: ("⇣", "dim"),
@@ -29,6 +30,7 @@ _MARKS: dict[StepKind, tuple[str, Look]] = {
     StepKind.FORKED: ("⑂", "warn"),
     StepKind.END: ("■", "warn"),
 }
+_CALLS = (StepKind.TOOL_CALL, StepKind.NOT_RUN)
 _ENDS: dict[Phase, tuple[str, Look]] = {
     Phase.COMPLETE: ("✔", "good"),
     Phase.ERROR: ("✘", "bad"),
@@ -139,6 +141,6 @@ def step_rows(
     what = max([len(step.what) for step in steps])
     frame = Frame(began, max(ends) - began, now, what, max([len(_tokens(step)) for step in steps]))
     return [
-        StepRow(f"s{number}", step, frame, call(step.call_id) if step.kind is StepKind.TOOL_CALL else None)
+        StepRow(f"s{number}", step, frame, call(step.call_id) if step.kind in _CALLS else None)
         for number, step in enumerate(steps)
     ]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from flyball.adapters.tui.lines import Look
 from flyball.adapters.tui.rows import CallRow, NoteRow, Row, TextRow
 from flyball.core.encodable import as_text
+from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import (
     AnswerReviewed,
     ChildEnded,
@@ -34,6 +35,7 @@ from flyball.core.messages import Message, Retry, Role, Text, Thinking, ToolCall
 from flyball.inference.stream import Assembler, Finish, StreamEvent
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.machines import AnyState, start, take
+from flyball.orchestrate.projections.course.step import is_taken_over
 from flyball.orchestrate.projections.shortened import short
 from flyball.orchestrate.state import State
 
@@ -60,6 +62,9 @@ class Transcript:
         self.is_over = False
         self._name = name
         self._agent = ""
+        self._last: Event | None = None
+        self._error: SystemError | None = None
+        """The error of the model call that failed last, which is told."""
         self._rows: list[Row] = []
         self._calls: dict[str, int] = {}
         self._state: AnyState | None = None
@@ -74,6 +79,7 @@ class Transcript:
             row = _ROWS.get(type(item.event))
             if row is not None:
                 row(self, item.event, f"{self._name}{item.number}")
+            self._last = item.event
             self._fold(item.event)
             return
         self._changed_at(len(self._rows))
@@ -180,6 +186,7 @@ class Transcript:
     def _failed(self, event: ModelFailed, key: str) -> None:
         if event.purpose == "turn":
             self._answer = None
+            self._error = event.error
             self._note(key, "✘", f"{event.error.code}: {event.error.message}", "bad")
 
     def _returned(self, event: ToolReturned, key: str) -> None:
@@ -229,16 +236,21 @@ class Transcript:
         self.is_over, self._answer = True, None
         if self._name and event.outcome is Outcome.SUCCESS:
             return  # the answer says so
+        error = event.error
+        is_told = error is not None and error == self._error
+        if self._name and is_told:
+            return  # so does the error
         mark, word, look = _ENDS[event.outcome]
-        why = "" if event.error is None else f": {event.error.code}: {event.error.message}"
+        why = "" if error is None or is_told else f": {error.code}: {error.message}"
         self._note(key, mark, f"{word}{why}", look)
 
     def _reopened(self, event: Reopened, key: str) -> None:
-        self.is_over = False
+        self.is_over, self._error = False, None
         self._note(key, "↻", "tried again" + (f" by {event.by}" if event.by else ""), "warn")
 
     def _resumed(self, event: Resumed, key: str) -> None:
-        self._note(key, "↻", "another process went on", "warn")
+        if is_taken_over(event, self._last):
+            self._note(key, "↻", "somebody went on with it", "warn")
 
     def _late(self, event: TimePassed, key: str) -> None:
         self._note(key, "⧗", "its time was up", "warn")
