@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from flyball import Agent
-from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.chat import ChatScreen
 from flyball.adapters.tui.prompt import Prompt
 from flyball.core.errors import EngineError
 from flyball.core.messages import Role
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
-from tests.adapters.tui.driving import Driven, chat_with, over
-
-
-async def answered(ui: Driven) -> None:
-    """Wait until one may speak again."""
-    prompt = ui.app.screen.query_one(Prompt)
-    await ui.until(lambda: not prompt.disabled and prompt.has_focus, "an answer")
+from flyball.orchestrate.service import Service
+from tests.adapters.tui.driving import Driven, answered, asked_for_approval, chat_with, over
 
 
 async def test_an_answer_is_shown_as_it_comes() -> None:
@@ -64,13 +59,19 @@ async def test_a_tool_call_unfolds_in_place() -> None:
         await ui.until(lambda: "arguments" not in ui.screen, "it is folded")
 
 
-async def test_a_call_that_waits_is_approved_by_a_key() -> None:
-    async with over() as (ui, _):
+@asynccontextmanager
+async def about_to_pay() -> AsyncGenerator[tuple[Driven, Service]]:
+    """A chat in which a call waits, and keys decide about it."""
+    async with over() as (ui, service):
         await chat_with(ui, "buyer")
         await ui.write("Pay")
-        await ui.sees("buyer wants to call pay")
+        await asked_for_approval(ui, "pay")
+        yield ui, service
+
+
+async def test_a_call_that_waits_is_approved_by_a_key() -> None:
+    async with about_to_pay() as (ui, _):
         assert '"pounds": 4' in ui.screen
-        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
         await ui.press("a")
         await ui.sees("paid 4")
         await answered(ui)
@@ -78,11 +79,7 @@ async def test_a_call_that_waits_is_approved_by_a_key() -> None:
 
 
 async def test_a_call_that_waits_is_rejected_with_a_reason() -> None:
-    async with over() as (ui, _):
-        await chat_with(ui, "buyer")
-        await ui.write("Pay")
-        await ui.sees("buyer wants to call pay")
-        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+    async with about_to_pay() as (ui, _):
         await ui.press("r")
         await ui.write("too dear")
         await answered(ui)
@@ -92,11 +89,7 @@ async def test_a_call_that_waits_is_rejected_with_a_reason() -> None:
 
 
 async def test_all_of_a_call_can_be_seen_before_it_is_decided() -> None:
-    async with over() as (ui, _):
-        await chat_with(ui, "buyer")
-        await ui.write("Pay")
-        await ui.sees("buyer wants to call pay")
-        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+    async with about_to_pay() as (ui, _):
         await ui.press("v")
         await ui.sees("Enter shows more")
         await ui.press("escape")
@@ -162,11 +155,7 @@ async def test_who_goes_on_typing_when_a_call_comes_up_decides_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 3600.0)
-    async with over() as (ui, service):
-        await chat_with(ui, "buyer")
-        await ui.write("Pay")
-        await ui.sees("buyer wants to call pay")
-        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+    async with about_to_pay() as (ui, service):
         await ui.press("a", "a", "r", "a")
         (loop_id,) = await service.journal.loops()
         assert [call.wants for call in await service.waiting(loop_id)] == ["approval"]

@@ -28,8 +28,7 @@ from flyball.orchestrate.projections.course import CourseStep, StepKind
 from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.service import Service
 from tests.adapters.http.running import told
-from tests.adapters.tui.driving import chat_with, over
-from tests.adapters.tui.test_chat import answered
+from tests.adapters.tui.driving import answered, chat_with, over
 from tests.adapters.tui.test_runs import ask, asking
 from tests.core.test_harmless import hidden
 
@@ -58,7 +57,7 @@ def test_a_cell_is_as_wide_as_it_should_be(text: str, width: int) -> None:
 
 def rows(text: str) -> list[Row]:
     """A row of each kind, with the same text wherever there is one."""
-    call = CallRow("c", ToolCall(text, text, text), ToolResult(text, text, text))
+    call = CallRow("c", ToolCall(text, text, text), ToolResult(text, text, text), 5939.0)
     step = CourseStep(1.0, StepKind.TOOL_CALL, text, text, call_id=text, model=text)
     run = LoopSummary(text, agent=text, model=text, stage=text, prompt=text, started_at=1.0)
     return [
@@ -70,11 +69,12 @@ def rows(text: str) -> list[Row]:
     ]
 
 
-@given(ANY, st.integers(20, 120), st.integers(0, 3))
-def test_no_row_does_anything(text: str, width: int, opened: int) -> None:
+@given(ANY, st.integers(30, 120), st.integers(0, 3))
+def test_no_row_does_anything_or_is_too_wide(text: str, width: int, opened: int) -> None:
     for row in rows(text):
         drawn = text_of(row.lines(width, opened))
         assert not hidden(drawn), row
+        assert max(map(cell_len, drawn.split("\n"))) <= width, row
 
 
 async def test_a_hostile_run_is_shown_and_does_nothing() -> None:

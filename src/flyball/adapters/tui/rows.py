@@ -7,9 +7,10 @@ from typing import Protocol
 
 import msgspec
 from msgspec import Struct
+from rich.cells import cell_len
 
 from flyball.adapters.tui.lines import Line, Look, styled
-from flyball.adapters.tui.wrapping import words, wrapped
+from flyball.adapters.tui.wrapping import cropped, words, wrapped
 from flyball.core.messages import ToolCall, ToolResult
 
 _LOOK = 20_000
@@ -64,7 +65,7 @@ class TextRow(Struct, frozen=True):
     def lines(self, width: int, opened: int) -> Sequence[Line]:
         """Who said it, and what."""
         said = wrapped(self.text, width - 2, _limit(_LOOK, opened))
-        return [((words(self.who, 80), self.look),), *styled(said, self.body, "  ")]
+        return [((cropped(words(self.who, 80), width), self.look),), *styled(said, self.body, "  ")]
 
     def next(self, opened: int) -> int | None:
         """More of it, where there is more."""
@@ -91,9 +92,11 @@ class CallRow(Struct, frozen=True):
         """The call in a line; unfolded, all about it."""
         mark, look = _went(self)
         fold = "▾" if opened else "▸"
-        name, took = words(self.call.name, 60), "" if self.took is None else f"  {seconds(self.took)}"
-        room = max(width - len(name) - len(took) - 7, 8)
-        about = "" if opened else f"  {words(self.call.args_json, room)}"
+        took = "" if self.took is None else f"  {seconds(self.took)}"
+        room = width - 6 - cell_len(took)
+        name = cropped(words(self.call.name, 60), room)
+        room -= cell_len(name)
+        about = "" if opened else cropped(f"  {words(self.call.args_json, max(room, 1))}", room)
         head: Line = (
             (f"  {fold} ", "dim"),
             (f"{mark} ", look),
@@ -161,7 +164,10 @@ def _went(row: CallRow) -> tuple[str, Look]:
 
 
 def _part(name: str, text: str, width: int, limit: int, look: Look = "plain") -> list[Line]:
-    return [((f"      {name}", "dim"),), *styled(wrapped(text, width - 8, limit), look, "        ")]
+    return [
+        ((cropped(f"      {name}", width), "dim"),),
+        *styled(wrapped(text, width - 8, limit), look, "        "),
+    ]
 
 
 def pretty(text: str) -> str:

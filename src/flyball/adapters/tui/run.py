@@ -58,6 +58,7 @@ class RunScreen(Page):
         self._about = Static("…", id="about", markup=False)
         self._timeline = Listing(empty="…", id="timeline")
         self._talk = Listing(empty="Nothing was said yet.", follows=True, id="talk")
+        self._timeline.border_title, self._talk.border_title = "course", "what was said"
         self._approvals = Approvals()
         self._following: Following | None = None
         self._ticks = 0
