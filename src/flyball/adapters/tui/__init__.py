@@ -5,7 +5,7 @@
     page dialogs        what screens share; what is asked in the middle of something, and the keys
     approvals prompt    calls that wait for a person, and what that person says; where one writes
     following           a loop that is followed, and what is asked about it meanwhile
-    transcript          what was said in a loop, from its events and pieces: pure
+    transcript notes    what was said in a loop, and what else happened, from its events and pieces: pure
     listing             rows that unfold, as many as there are: the one widget that shows what others wrote
     rows                rows of what was said; `step_rows`, `run_rows` and `turn_rows` are of the others
     lines wrapping      styled lines; text cut into them

@@ -69,9 +69,7 @@ class TextRow(Struct, frozen=True):
 
     def next(self, opened: int) -> int | None:
         """More of it, where there is more."""
-        if len(self.text) > _limit(_LOOK, opened) < _MOST:
-            return opened + 1
-        return 0 if opened else None
+        return _further(len(self.text), _LOOK, opened)
 
 
 class CallRow(Struct, frozen=True):
@@ -145,13 +143,18 @@ class NoteRow(Struct, frozen=True):
 
     def next(self, opened: int) -> int | None:
         """More of it, where there is more."""
-        if len(self.text) > _limit(_PART, opened) < _MOST:
-            return opened + 1
-        return 0 if opened else None
+        return _further(len(self.text), _PART, opened)
 
 
 def _limit(base: int, opened: int) -> int:
     return min(base * _MORE**opened, _MOST)
+
+
+def _further(length: int, base: int, opened: int) -> int | None:
+    """How a text is opened next: further as long as there is more of it, then as it was first."""
+    if length > _limit(base, opened) < _MOST:
+        return opened + 1
+    return 0 if opened else None
 
 
 def _went(row: CallRow) -> tuple[str, Look]:

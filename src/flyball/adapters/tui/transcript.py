@@ -8,13 +8,11 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from flyball.adapters.tui.lines import Look
+from flyball.adapters.tui.notes import note_of
 from flyball.adapters.tui.rows import CallRow, NoteRow, Row, TextRow
 from flyball.core.encodable import as_text
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import (
-    AnswerReviewed,
-    ChildEnded,
-    ChildStarted,
     Ended,
     Event,
     FlowStarted,
@@ -23,20 +21,14 @@ from flyball.core.events import (
     ModelFailed,
     Outcome,
     Reopened,
-    Resumed,
-    SignalReceived,
     Started,
     StepEnded,
-    TimePassed,
     ToolReturned,
-    TurnSettled,
 )
 from flyball.core.messages import Message, Retry, Role, Text, Thinking, ToolCall, ToolResult
 from flyball.inference.stream import Assembler, Finish, StreamEvent
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.machines import AnyState, start, take
-from flyball.orchestrate.projections.course.step import is_taken_over
-from flyball.orchestrate.projections.shortened import short
 from flyball.orchestrate.state import State
 
 _ENDS: dict[Outcome, tuple[str, str, Look]] = {
@@ -76,11 +68,13 @@ class Transcript:
         """Something more was told of the loop."""
         if isinstance(item, Recorded):
             self._changed_at(len(self._rows))
-            row = _ROWS.get(type(item.event))
-            if row is not None:
-                row(self, item.event, f"{self._name}{item.number}")
-            self._last = item.event
-            self._fold(item.event)
+            event, key = item.event, f"{self._name}{item.number}"
+            if (note := note_of(event, self._last, key)) is not None:
+                self._rows.append(note)
+            if (make := _ROWS.get(type(event))) is not None:
+                make(self, event, key)
+            self._last = event
+            self._fold(event)
             return
         self._changed_at(len(self._rows))
         if self._answer is None or self._finished:
@@ -168,9 +162,6 @@ class Transcript:
         self._add(TextRow(key, "input", as_text(event.input), "person"))
 
     def _forked(self, event: Forked, key: str) -> None:
-        self._note(
-            key, "⑂", f"forked from {short(event.source)} after turn {event.turn}", "warn", event.source
-        )
         if event.prompt is not None:
             self._add(TextRow(f"{key}p", "you", event.prompt.text, "person"))
 
@@ -198,31 +189,6 @@ class Transcript:
         self._rows[at] = replace(cast("CallRow", self._rows[at]), result=event.result, took=event.duration)
         self._changed_at(at)
 
-    def _reviewed(self, event: AnswerReviewed, key: str) -> None:
-        if said := event.dropped or event.stop:
-            self._note(key, "↺", said, "warn")
-
-    def _settled(self, event: TurnSettled, key: str) -> None:
-        if not event.accepted and event.feedback:
-            self._note(key, "↺", f"asked again: {'; '.join(event.feedback)}", "warn")
-
-    def _told(self, event: SignalReceived, key: str) -> None:
-        signal = event.signal
-        by, said = f" by {signal.by}" if signal.by else "", f": {signal.text}" if signal.text else ""
-        self._note(key, "⚑", f"{signal.type}{by}{said}", "warn")
-
-    def _child(self, event: ChildStarted, key: str) -> None:
-        self._note(
-            key,
-            "⇣",
-            f"{event.agent or 'a run'} begins under it: {short(event.loop_id)}",
-            "dim",
-            event.loop_id,
-        )
-
-    def _child_ended(self, event: ChildEnded, key: str) -> None:
-        self._note(key, "⇡", f"{short(event.loop_id)} is over", "dim", event.loop_id)
-
     def _step(self, event: StepEnded, key: str) -> None:
         if event.error is not None:
             self._note(
@@ -246,14 +212,6 @@ class Transcript:
 
     def _reopened(self, event: Reopened, key: str) -> None:
         self.is_over, self._error = False, None
-        self._note(key, "↻", "tried again" + (f" by {event.by}" if event.by else ""), "warn")
-
-    def _resumed(self, event: Resumed, key: str) -> None:
-        if is_taken_over(event, self._last):
-            self._note(key, "↻", "somebody went on with it", "warn")
-
-    def _late(self, event: TimePassed, key: str) -> None:
-        self._note(key, "⧗", "its time was up", "warn")
 
     @staticmethod
     def row_makers() -> dict[type[Event], Callable[[Transcript, Any, str], None]]:
@@ -266,16 +224,9 @@ class Transcript:
             ModelAnswered: own._answered,
             ModelFailed: own._failed,
             ToolReturned: own._returned,
-            AnswerReviewed: own._reviewed,
-            TurnSettled: own._settled,
-            SignalReceived: own._told,
-            ChildStarted: own._child,
-            ChildEnded: own._child_ended,
             StepEnded: own._step,
             Ended: own._ended,
             Reopened: own._reopened,
-            Resumed: own._resumed,
-            TimePassed: own._late,
         }
 
 
