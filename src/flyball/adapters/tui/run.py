@@ -27,6 +27,7 @@ from flyball.core.errors import FlyballError
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.projections.course import StepKind
 from flyball.orchestrate.projections.shortened import short
+from flyball.orchestrate.standing import INTERRUPTED
 
 _DRAWN = 0.1
 """Seconds between two looks at what has come."""
@@ -173,9 +174,21 @@ class RunScreen(Page):
         self.flyball.push_screen(ShowCall(event.call.call))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a call that waits can be approved or rejected."""
-        del parameters
-        return bool(self._approvals.calls) if action in ("approve", "reject") else True
+        """Only what fits where the run stands is offered, as the server tells it."""
+        run = self._following.summary if self._following is not None else None
+        match action:
+            case "approve" | "reject":
+                return bool(self._approvals.calls)
+            case "signal":
+                return run is not None and parameters[0] in run.signals
+            case "cancel" | "feedback":
+                return run is not None and action in run.signals
+            case "resume":
+                return run is not None and ("resume" in run.signals or run.stage == INTERRUPTED)
+            case "fork":
+                return run is not None and run.kind == "agent"
+            case _:
+                return True
 
     def action_approve(self) -> None:
         """Let the call run that waits."""
@@ -192,7 +205,7 @@ class RunScreen(Page):
     def action_resume(self) -> None:
         """Go on: with a run that is paused, or that nobody drives."""
         run = self._following.summary if self._following is not None else None
-        if run is not None and run.stage == "paused":
+        if run is not None and "resume" in run.signals:
             self.action_signal("resume")
         else:
             self.do(self._resume())
