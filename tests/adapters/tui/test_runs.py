@@ -35,6 +35,7 @@ async def test_runs_are_listed_as_they_begin_and_opened_by_enter() -> None:
         await ui.sees(NONE_YET)
         await ask(service, "echo", "first")
         await ui.until(lambda: shown(ui) == ["first"])
+        await ui.until(lambda: ui.screen.split("\n")[0].endswith("· 1 run"))
         await ask(service, "counter", "second")
         await ui.until(lambda: shown(ui) == ["second", "first"])
         assert "complete" in ui.screen

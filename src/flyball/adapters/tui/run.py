@@ -26,7 +26,7 @@ from flyball.adapters.tui.wrapping import words
 from flyball.core.errors import FlyballError
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.projections.course import StepKind
-from flyball.orchestrate.projections.shortened import short
+from flyball.orchestrate.projections.shortened import several, short
 from flyball.orchestrate.standing import INTERRUPTED
 
 _DRAWN = 0.1
@@ -130,7 +130,7 @@ class RunScreen(Page):
         until = run.updated_at if following.is_over else time.time()
         facts = [words(run.model, 60), tokens_of(run) and f"{tokens_of(run)} tokens", cost_of(run)]
         facts.append(seconds(until - run.started_at) if run.started_at else "")
-        facts.append(f"{run.turns} turn{'s' if run.turns != 1 else ''}")
+        facts.append(several(run.turns, "turn"))
         self._top.say(f"· {run.agent} · run {short(run.loop_id)}")
         self._about.update(
             Content.assemble(

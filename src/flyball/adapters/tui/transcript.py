@@ -29,6 +29,7 @@ from flyball.core.messages import Message, Retry, Role, Text, Thinking, ToolCall
 from flyball.inference.stream import Assembler, Finish, StreamEvent
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.machines import AnyState, start, take
+from flyball.orchestrate.projections.shortened import several
 from flyball.orchestrate.state import State
 
 _ENDS: dict[Outcome, tuple[str, str, Look]] = {
@@ -153,7 +154,7 @@ class Transcript:
     def _started(self, event: Started, key: str) -> None:
         self._agent = event.spec.agent
         if event.history and not self._name:
-            self._note(f"{key}h", "↥", f"after {_messages(len(event.history))} of a conversation")
+            self._note(f"{key}h", "↥", f"after {several(len(event.history), 'message')} of a conversation")
         prompt = event.prompt.text if event.prompt is not None else ""
         self._add(TextRow(key, "you", prompt or "(nothing)", "person"))
 
@@ -231,7 +232,3 @@ class Transcript:
 
 
 _ROWS = Transcript.row_makers()
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'s' if count != 1 else ''}"

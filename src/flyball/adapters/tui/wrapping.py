@@ -42,7 +42,8 @@ def wrapped(text: str, width: int, limit: int) -> list[str]:
     for line in harmless(text[:limit]).expandtabs(_TAB).split("\n"):
         lines += [line] if line.isascii() and len(line) <= width else _folded(line, width)
     if len(text) > limit:
-        lines += _folded(f"… {len(text) - limit:,} characters more", width)
+        left = len(text) - limit
+        lines += _folded(f"… {left:,} character{'s' if left > 1 else ''} more", width)
     return lines
 
 

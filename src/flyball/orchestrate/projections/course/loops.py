@@ -28,7 +28,7 @@ from flyball.orchestrate.projections.course.step import (
     said_to_it,
 )
 from flyball.orchestrate.projections.runtime_events import Narrator
-from flyball.orchestrate.projections.shortened import one_line
+from flyball.orchestrate.projections.shortened import one_line, several
 from flyball.orchestrate.projections.tool_calls import tool_calls_made
 from flyball.orchestrate.tool_record import ToolCallRecord
 
@@ -58,7 +58,7 @@ def _moment(event: Event, before: Event | None) -> CourseStep | None:
         about = f"{event.agent} as {event.loop_id}"
         return CourseStep(event.at, StepKind.CHILD, "child", about, loop_id=event.loop_id)
     if isinstance(event, ChildEnded):
-        about = f"{event.loop_id}: {event.requests} model calls"
+        about = f"{event.loop_id}: {several(event.requests, 'model call')}"
         return CourseStep(
             event.at,
             StepKind.CHILD_ENDED,
@@ -112,7 +112,7 @@ class _Gathered:
     def _model_call(self, start: ModelRequestedEvent | None, end: ModelRespondedEvent) -> CourseStep:
         reason, message = finish_reason(end).event_value, end.response
         count = 0 if message is None else len(message.tool_calls)
-        came = {"stop": "answer", "tool": _many(count, "tool call"), "error": "failed"}[reason]
+        came = {"stop": "answer", "tool": several(count, "tool call"), "error": "failed"}[reason]
         return CourseStep(
             _since(None if start is None else start.at, end.at, end.duration),
             StepKind.MODEL_CALL,
@@ -195,8 +195,8 @@ def _given(record: ToolCallRecord) -> str:
 def _sent(start: ModelRequestedEvent | None) -> str:
     if start is None:
         return "sent"
-    sent = _many(len(start.messages), "message")
-    sent += f", {_many(start.tool_defs_count, 'tool')}" if start.tool_defs_count else ""
+    sent = several(len(start.messages), "message")
+    sent += f", {several(start.tool_defs_count, 'tool')}" if start.tool_defs_count else ""
     sent += ", schema" if start.schema_present else ""
     return f"{sent}, grammar" if start.grammar_present else sent
 
@@ -204,7 +204,3 @@ def _sent(start: ModelRequestedEvent | None) -> str:
 def _purpose(told: ModelRequestedEvent | ModelRespondedEvent) -> str:
     """What a model call is made for, if not for a turn."""
     return "summary: " if told.purpose == "compact" else ""
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -28,7 +28,7 @@ from flyball.core.messages import Message
 from flyball.inference.request import Result
 from flyball.orchestrate.projections.course.step import is_taken_over
 from flyball.orchestrate.projections.explanation.checked import checked
-from flyball.orchestrate.projections.shortened import short
+from flyball.orchestrate.projections.shortened import several, short
 from flyball.orchestrate.state import State
 
 REFUSED = "the check refused the answer"
@@ -90,7 +90,7 @@ def _about_the_loop(event: Event, before: Event | None) -> list[str]:
     if isinstance(event, ChildStarted):
         return [f"a loop of {event.agent} was begun under it: {event.loop_id}"]
     if isinstance(event, ChildEnded):
-        return [f"the loop {event.loop_id} was over, with {event.requests} model calls"]
+        return [f"the loop {event.loop_id} was over, with {several(event.requests, 'model call')}"]
     if isinstance(event, Forked):
         return [f"forked from {short(event.source)} after turn {event.turn}"]
     if isinstance(event, Admitted | TurnPrepared | AnswerReviewed):
@@ -102,7 +102,7 @@ def _about_the_loop(event: Event, before: Event | None) -> list[str]:
         why = f" by the limit {limit}" if limit else ""
         return [f"the run ended: {event.outcome}{why}"]
     if isinstance(event, Started) and event.history:
-        return [f"it began with {len(event.history)} messages of an earlier conversation"]
+        return [f"it began with {several(len(event.history), 'message')} of an earlier conversation"]
     return []
 
 
