@@ -84,6 +84,8 @@ def test_a_server_that_is_not_there_is_waited_for(on_terminal: OnTerminal) -> No
     [
         (("tui", "-m", "test"), "needs a terminal"),
         (("tui", "--server", "127.0.0.1:8000"), "give an address such as http://127.0.0.1:8000"),
+        (("tui", "--server", "http://[::1"), "Invalid IPv6 URL; give an address"),
+        (("tui", "--server", "http://ann:pw@127.0.0.1"), "leave the user and the password out"),
         (("tui", "--server", "http://127.0.0.1:1", "-m", "test"), "leave AGENTS, -m and --deps out"),
         (("tui", "--token", "x"), "give --server too"),
     ],

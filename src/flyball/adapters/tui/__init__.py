@@ -10,7 +10,7 @@
     rows                rows of what was said; `step_rows`, `run_rows` and `turn_rows` are of the others
     lines wrapping      styled lines; text cut into them
     client connection   the API's operations, typed; requests and streams
-    frames              server-sent events, out of bytes
+    address frames      the server's address, as it is typed; server-sent events, out of bytes
 
 Rules:
 - Nothing is known here that the API does not tell, and nothing is decided here: what is shown are projections
