@@ -12,15 +12,16 @@ from rich.cells import cell_len
 
 from flyball import Agent, tool
 from flyball.adapters.tui.lines import text_of
-from flyball.adapters.tui.rows import CallRow, NoteRow, Row, TextRow
+from flyball.adapters.tui.rows import CallRow, NoteRow, Row, TextRow, seconds
 from flyball.adapters.tui.run import RunScreen
-from flyball.adapters.tui.run_rows import RunRow
+from flyball.adapters.tui.run_rows import RunRow, age
 from flyball.adapters.tui.runs import RunsScreen
 from flyball.adapters.tui.step_rows import step_rows
 from flyball.adapters.tui.wrapping import fitted, words, wrapped
 from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Started, ToolReturned
 from flyball.core.limits import Limits, UsageLimits
 from flyball.core.messages import Message, Role, Text, ToolCall, ToolResult
+from flyball.core.usage import RunUsage, Usage
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
@@ -75,6 +76,22 @@ def test_no_row_does_anything_or_is_too_wide(text: str, width: int, opened: int)
         drawn = text_of(row.lines(width, opened))
         assert not hidden(drawn), row
         assert max(map(cell_len, drawn.split("\n"))) <= width, row
+
+
+TIMES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([-1.7e308, 1.7e308, 0.0]))
+
+
+@given(TIMES, TIMES, TIMES, st.integers(), st.integers(30, 120))
+def test_no_number_is_too_much(at: float, other: float, took: float, count: int, width: int) -> None:
+    usage = Usage(input_tokens=abs(count), output_tokens=abs(count))
+    first = CourseStep(at, StepKind.MODEL_CALL, "model call 1", took=took, usage=usage)
+    steps = [first, replace(first, at=other, took=None, ok=None), replace(first, took=None, ended=False)]
+    used = RunUsage(requests=count, input_tokens=count, output_tokens=count)
+    run = LoopSummary("r", started_at=at, updated_at=other, turns=count, usage=used)
+    for row in [*step_rows(steps, other, lambda _: None), RunRow("r", run, took)]:
+        assert len(row.lines(width, 0)) == 1
+    assert cell_len(seconds(took)) <= 8
+    assert cell_len(age(took)) <= 8
 
 
 async def test_a_hostile_run_is_shown_and_does_nothing() -> None:

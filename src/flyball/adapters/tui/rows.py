@@ -22,6 +22,9 @@ _MORE = 16
 _MOST = 1_000_000
 """Characters that are shown at most: what is longer is for programs."""
 
+_EVER = 999_999 * 3600.0
+"""Seconds after which nobody counts any more: a clock was wrong."""
+
 
 class Row(Protocol):
     """Something in a listing. `key` is what it is known by when the listing is given anew.
@@ -184,8 +187,10 @@ def pretty(text: str) -> str:
 
 
 def seconds(took: float) -> str:
-    """A length of time, in the shortest way that is clear."""
+    """A length of time, in the shortest way that is clear: at most 8 cells."""
     took = max(took, 0.0)
+    if took >= _EVER:
+        return "for ever"
     if took < 0.0995:
         return f"{took * 1000:.0f} ms"
     if took < 100:

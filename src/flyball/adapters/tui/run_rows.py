@@ -93,7 +93,8 @@ def cost_of(run: LoopSummary) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long ago, in the shortest way."""
+    """How long ago, in the shortest way: at most 8 cells."""
+    seconds = min(seconds, 999_999 * 86400.0)  # a clock was wrong
     for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.0f} {name}"

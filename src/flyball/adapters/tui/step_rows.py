@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -107,16 +108,20 @@ class StepRow(Struct, frozen=True):
     def _bar(self) -> Line:
         """Where in the whole the step lies; that of a step under way grows."""
         step, whole = self.step, self.frame.whole
-        if not step.kind.takes_time or whole <= 0:
+        if not step.kind.takes_time or not 0 < whole < inf:
             return ((" " * _BAR, "dim"),)
-        first = max(0, min(round((step.at - self.frame.began) / whole * _BAR), _BAR - 1))
-        length = min(max(round(self._seconds / whole * _BAR), 1), _BAR - first)
+        first = min(round(_share(step.at - self.frame.began, whole) * _BAR), _BAR - 1)
+        length = min(max(round(_share(self._seconds, whole) * _BAR), 1), _BAR - first)
         look = _mark(step)[1]
         return (
             ("·" * first, "dim"),
             (("╍" if self._is_running else "━") * length, look),
             ("·" * (_BAR - first - length), "dim"),
         )
+
+
+def _share(part: float, whole: float) -> float:
+    return max(0.0, min(part / whole, 1.0))
 
 
 def _tokens(step: CourseStep) -> str:
