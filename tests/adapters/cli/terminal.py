@@ -77,12 +77,18 @@ class Terminal:
             pass
         return self.child.wait(PATIENCE)
 
+    def hang_up(self) -> None:
+        """Take the terminal away."""
+        os.close(self._master)
+        self._master = -1
+
     def close(self) -> None:
         """Take the terminal away; a child that is still there is killed."""
         if self.child.poll() is None:
             self.child.kill()
         self.child.wait()
-        os.close(self._master)
+        if self._master >= 0:
+            self.hang_up()
 
     def _read(self, seconds: float) -> bool:
         if not select.select([self._master], [], [], seconds)[0]:

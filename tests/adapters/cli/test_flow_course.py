@@ -88,7 +88,7 @@ def test_a_flow_that_is_not_over_says_what_is_open(flyball: Flyball, home: Path)
     asyncio.run(begun())
     told = flyball("why", "begun").out
     assert "nothing is recorded of writer (0)" in " ".join(told.split())
-    assert "another process went on" in told
+    assert "somebody went on with it" in told
 
 
 @pytest.mark.parametrize("command", ["replay", "resume", "fork"])

@@ -36,7 +36,9 @@ def sound(home: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"]
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["int", "term", "hup"],
 )
 def test_a_signal_leaves_a_run_that_resume_goes_on_with(
     start: Start, process: Flyball, home: Path, number: int, code: int
@@ -55,6 +57,16 @@ def test_a_signal_leaves_a_run_that_resume_goes_on_with(
     said = process("resume", run, "-q", GO="1")
     assert (said.code, said.out, said.err) == (0, "Once upon a time.\n", "")
     assert process("runs", "--json").json[0]["stage"] == "complete"
+
+
+def test_who_is_not_to_hear_of_a_closed_terminal_does_not(start: Start) -> None:
+    """As `nohup` has it."""
+    child = start(*HANGS, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    begun(child)
+    child.send_signal(signal.SIGHUP)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=PATIENCE)
+    assert child.returncode == 143
 
 
 def test_with_json_an_interruption_is_a_document(start: Start, flyball: Flyball) -> None:

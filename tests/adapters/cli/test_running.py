@@ -58,6 +58,20 @@ def test_the_second_signal_kills(monkeypatch: pytest.MonkeyPatch) -> None:
     assert killed == [(signal.SIGINT, signal.SIG_DFL)]
 
 
+def test_a_terminal_that_is_closed_may_say_so_twice() -> None:
+    """The shell tells what it started, and the system does when the shell has ended."""
+
+    async def cleaned_up() -> None:
+        try:
+            await signalled(signal.SIGHUP)
+        finally:
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    with pytest.raises(CancelledSignal) as caught:
+        run(cleaned_up())
+    assert exit_code(caught.value) == 129
+
+
 def test_a_signal_before_anything_runs() -> None:
     """Such as while a module is being imported: what was to run does not begin."""
     session = Session()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.adapters.cli.conftest import Flyball
 from tests.adapters.cli.terminal import OnTerminal
+from tests.patience import PATIENCE
 
 _NONE_YET = "There are no runs yet"
 _HELP = """
@@ -52,6 +54,35 @@ def test_what_is_pasted_presses_no_key(on_terminal: OnTerminal) -> None:
     assert terminal.end() == 0
 
 
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["int", "term", "hup"],
+)
+def test_a_signal_ends_it_and_it_leaves_nothing_behind(
+    on_terminal: OnTerminal, tmp_path: Path, number: int, code: int
+) -> None:
+    terminal = on_terminal("tui", "-m", "test", LINES="30", TMPDIR=str(tmp_path))
+    terminal.wait_for(_NONE_YET)
+    assert list(tmp_path.glob("flyball-tui-*"))
+    terminal.child.send_signal(number)
+    assert terminal.end() == code
+    _, drawn, told = terminal.raw.partition("\x1b[?1049l")
+    assert drawn, "the screen is given back"
+    assert "flyball: CANCELLED_SIGNAL: " in told
+    assert not list(tmp_path.glob("flyball-tui-*"))
+
+
+def test_a_terminal_that_is_closed_ends_it_and_it_leaves_nothing_behind(
+    on_terminal: OnTerminal, tmp_path: Path
+) -> None:
+    terminal = on_terminal("tui", "-m", "test", LINES="30", TMPDIR=str(tmp_path))
+    terminal.wait_for(_NONE_YET)
+    terminal.hang_up()
+    assert terminal.child.wait(PATIENCE) == 129
+    assert not list(tmp_path.glob("flyball-tui-*"))
+
+
 def test_a_server_that_is_not_there_is_waited_for(on_terminal: OnTerminal) -> None:
     terminal = on_terminal("tui", "--server", "http://127.0.0.1:1", LINES="30")
     terminal.wait_for("reconnecting")
@@ -64,6 +95,8 @@ def test_a_server_that_is_not_there_is_waited_for(on_terminal: OnTerminal) -> No
     [
         (("tui", "-m", "test"), "needs a terminal"),
         (("tui", "--server", "127.0.0.1:8000"), "give an address such as http://127.0.0.1:8000"),
+        (("tui", "--server", "http://[::1"), "Invalid IPv6 URL; give an address"),
+        (("tui", "--server", "http://ann:pw@127.0.0.1"), "leave the user and the password out"),
         (("tui", "--server", "http://127.0.0.1:1", "-m", "test"), "leave AGENTS, -m and --deps out"),
         (("tui", "--token", "x"), "give --server too"),
     ],

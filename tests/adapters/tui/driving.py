@@ -13,8 +13,10 @@ from textual.pilot import Pilot
 
 from flyball import Agent
 from flyball.adapters.tui.app import FlyballApp
+from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.lines import text_of
 from flyball.adapters.tui.listing import Listing
+from flyball.adapters.tui.prompt import Prompt
 from flyball.orchestrate.service import Service
 from tests.adapters.http.running import here
 from tests.patience import PATIENCE
@@ -110,3 +112,15 @@ async def chat_with(ui: Driven, agent: str) -> None:
         await ui.opens(PickChat)
         await ui.press(*["down"] * names.index(agent), "enter")
     await ui.opens(ChatScreen)
+
+
+async def answered(ui: Driven) -> None:
+    """Wait until one may speak again."""
+    prompt = ui.app.screen.query_one(Prompt)
+    await ui.until(lambda: not prompt.is_held and prompt.has_focus and prompt.has_focus, "an answer")
+
+
+async def asked_for_approval(ui: Driven, call: str) -> None:
+    """Wait until a call waits, and keys decide about it."""
+    await ui.sees(f"wants to call {call}")
+    await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")

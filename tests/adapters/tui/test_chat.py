@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -22,15 +23,10 @@ from flyball.core.messages import Message, Role
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
+from flyball.orchestrate.service import Service
 from tests.adapters.http.running import pay, told
-from tests.adapters.tui.driving import Driven, chat_with, over
+from tests.adapters.tui.driving import Driven, answered, asked_for_approval, chat_with, over
 from tests.adapters.tui.test_runs import asking
-
-
-async def answered(ui: Driven) -> None:
-    """Wait until one may speak again."""
-    prompt = ui.app.screen.query_one(Prompt)
-    await ui.until(lambda: not prompt.is_held and prompt.has_focus, "an answer")
 
 
 def came_up_long_ago(screen: Screen[Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,13 +75,19 @@ async def test_a_tool_call_unfolds_in_place() -> None:
         await ui.until(lambda: "arguments" not in ui.screen, "it is folded")
 
 
-async def test_a_call_that_waits_is_approved_by_a_key() -> None:
-    async with over() as (ui, _):
+@asynccontextmanager
+async def about_to_pay() -> AsyncGenerator[tuple[Driven, Service]]:
+    """A chat in which a call waits, and keys decide about it."""
+    async with over() as (ui, service):
         await chat_with(ui, "buyer")
         await ui.write("Pay")
-        await ui.sees("buyer wants to call pay")
+        await asked_for_approval(ui, "pay")
+        yield ui, service
+
+
+async def test_a_call_that_waits_is_approved_by_a_key() -> None:
+    async with about_to_pay() as (ui, _):
         assert '"pounds": 4' in ui.screen
-        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
         await ui.press("a")
         await ui.sees("paid 4")
         await answered(ui)
@@ -93,11 +95,7 @@ async def test_a_call_that_waits_is_approved_by_a_key() -> None:
 
 
 async def test_a_call_that_waits_is_rejected_with_a_reason() -> None:
-    async with over() as (ui, _):
-        await chat_with(ui, "buyer")
-        await ui.write("Pay")
-        await ui.sees("buyer wants to call pay")
-        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+    async with about_to_pay() as (ui, _):
         await ui.press("r")
         await ui.write("too dear")
         await answered(ui)
@@ -107,11 +105,7 @@ async def test_a_call_that_waits_is_rejected_with_a_reason() -> None:
 
 
 async def test_all_of_a_call_can_be_seen_before_it_is_decided() -> None:
-    async with over() as (ui, _):
-        await chat_with(ui, "buyer")
-        await ui.write("Pay")
-        await ui.sees("buyer wants to call pay")
-        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+    async with about_to_pay() as (ui, _):
         await ui.press("v")
         await ui.sees("Enter shows more")
         await ui.press("escape")
@@ -177,11 +171,7 @@ async def test_who_goes_on_typing_when_a_call_comes_up_decides_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 3600.0)
-    async with over() as (ui, _):
-        await chat_with(ui, "buyer")
-        await ui.write("Pay")
-        await ui.sees("buyer wants to call pay")
-        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+    async with about_to_pay() as (ui, _):
         await ui.press("a", "a", "r", "a")
         await ui.press("tab", "enter", "tab", "enter")
         assert ui.app.screen.query_one(Approvals).calls, "nothing was decided"

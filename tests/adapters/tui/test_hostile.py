@@ -12,15 +12,16 @@ from rich.cells import cell_len
 
 from flyball import Agent, tool
 from flyball.adapters.tui.lines import text_of
-from flyball.adapters.tui.rows import CallRow, NoteRow, Row, TextRow
+from flyball.adapters.tui.rows import CallRow, NoteRow, Row, TextRow, seconds
 from flyball.adapters.tui.run import RunScreen
-from flyball.adapters.tui.run_rows import RunRow
+from flyball.adapters.tui.run_rows import RunRow, age
 from flyball.adapters.tui.runs import RunsScreen
 from flyball.adapters.tui.step_rows import step_rows
 from flyball.adapters.tui.wrapping import fitted, words, wrapped
 from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Started, ToolReturned
 from flyball.core.limits import Limits, UsageLimits
 from flyball.core.messages import Message, Role, Text, ToolCall, ToolResult
+from flyball.core.usage import RunUsage, Usage
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
@@ -28,8 +29,7 @@ from flyball.orchestrate.projections.course import CourseStep, StepKind
 from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.service import Service
 from tests.adapters.http.running import told
-from tests.adapters.tui.driving import chat_with, over
-from tests.adapters.tui.test_chat import answered
+from tests.adapters.tui.driving import answered, chat_with, over
 from tests.adapters.tui.test_runs import ask, asking
 from tests.core.test_harmless import hidden
 
@@ -58,7 +58,7 @@ def test_a_cell_is_as_wide_as_it_should_be(text: str, width: int) -> None:
 
 def rows(text: str) -> list[Row]:
     """A row of each kind, with the same text wherever there is one."""
-    call = CallRow("c", ToolCall(text, text, text), ToolResult(text, text, text))
+    call = CallRow("c", ToolCall(text, text, text), ToolResult(text, text, text), 5939.0)
     step = CourseStep(1.0, StepKind.TOOL_CALL, text, text, call_id=text, model=text)
     run = LoopSummary(text, agent=text, model=text, stage=text, prompt=text, started_at=1.0)
     return [
@@ -70,11 +70,28 @@ def rows(text: str) -> list[Row]:
     ]
 
 
-@given(ANY, st.integers(20, 120), st.integers(0, 3))
-def test_no_row_does_anything(text: str, width: int, opened: int) -> None:
+@given(ANY, st.integers(30, 120), st.integers(0, 3))
+def test_no_row_does_anything_or_is_too_wide(text: str, width: int, opened: int) -> None:
     for row in rows(text):
         drawn = text_of(row.lines(width, opened))
         assert not hidden(drawn), row
+        assert max(map(cell_len, drawn.split("\n"))) <= width, row
+
+
+TIMES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([-1.7e308, 1.7e308, 0.0]))
+
+
+@given(TIMES, TIMES, TIMES, st.integers(), st.integers(30, 120))
+def test_no_number_is_too_much(at: float, other: float, took: float, count: int, width: int) -> None:
+    usage = Usage(input_tokens=abs(count), output_tokens=abs(count))
+    first = CourseStep(at, StepKind.MODEL_CALL, "model call 1", took=took, usage=usage)
+    steps = [first, replace(first, at=other, took=None, ok=None), replace(first, took=None, ended=False)]
+    used = RunUsage(requests=count, input_tokens=count, output_tokens=count)
+    run = LoopSummary("r", started_at=at, updated_at=other, turns=count, usage=used)
+    for row in [*step_rows(steps, other, lambda _: None), RunRow("r", run, took)]:
+        assert len(row.lines(width, 0)) == 1
+    assert cell_len(seconds(took)) <= 8
+    assert cell_len(age(took)) <= 8
 
 
 async def test_a_hostile_run_is_shown_and_does_nothing() -> None:

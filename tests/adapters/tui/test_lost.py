@@ -24,8 +24,7 @@ from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.projections.course import StepKind
 from flyball.runtime.services import local_services
 from tests.adapters.http.running import agents
-from tests.adapters.tui.driving import Driven, chat_with, driven
-from tests.adapters.tui.test_chat import answered
+from tests.adapters.tui.driving import Driven, answered, chat_with, driven
 from tests.adapters.tui.test_runs import NONE_YET, asking
 
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, cast
 
 from textual.widgets import Input
+from textual.widgets._footer import FooterKey
 
 from flyball import Agent
 from flyball.adapters.tui.approvals import Approvals
@@ -18,7 +19,7 @@ from flyball.core.messages import Message
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
-from tests.adapters.http.running import add
+from tests.adapters.http.running import add, agents
 from tests.adapters.tui.driving import Driven, over
 from tests.adapters.tui.test_runs import ask, asking
 
@@ -192,10 +193,37 @@ async def test_a_run_is_cancelled_with_a_reason_and_told_something_before() -> N
         await ui.sees("cancel: enough")
 
 
+async def test_what_does_not_fit_is_not_offered() -> None:
+    async def never(request: Request) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    failing = Agent(ScriptedEngine(EngineError("gone")), name="failing")
+    async with over(*agents(), failing, Agent(FunctionEngine(never), name="slow")) as (ui, service):
+        await opened(ui, await ask(service, "echo", "one"))
+        await stands(ui, "complete")
+        await ui.until(lambda: offered(ui) == {"Back", "Fork", "Keys"}, "nothing more to say")
+        await opened(ui, (await service.handle("failing", asking("Hello"))).loop_id)
+        await ui.until(lambda: offered(ui) == {"Back", "Fork", "Keys", "Retry"}, "another try")
+        await service.begin("slow", asking("Go"), loop_id="endless")
+        await opened(ui, "endless")
+        running = {"Back", "Fork", "Keys", "Pause", "Cancel", "Feedback"}
+        await ui.until(lambda: offered(ui) == running, "what may be said")
+        await service.begin("buyer", asking("Pay"), loop_id="buying")
+        await opened(ui, "buying")
+        await ui.until(lambda: {"Approve", "Reject", "All of it"} <= offered(ui), "a decision")
+
+
+def offered(ui: Driven) -> set[str]:
+    """What the footer offers."""
+    return {one.description for one in ui.app.screen.query(FooterKey) if one.is_attached}
+
+
 async def test_what_does_not_fit_is_refused_in_words() -> None:
+    """Somebody else was quicker: then it is offered, still."""
     async with over() as (ui, service):
         await opened(ui, await ask(service, "echo", "one"))
         await stands(ui, "complete")
-        await ui.press("p")
+        cast("RunScreen", ui.app.screen).action_signal("pause")
         await ui.sees("ORCHESTRATION_SIGNAL_REFUSED")
         assert ui.app.screen.query_one("#timeline", Listing).rows

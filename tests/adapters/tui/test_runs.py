@@ -35,6 +35,7 @@ async def test_runs_are_listed_as_they_begin_and_opened_by_enter() -> None:
         await ui.sees(NONE_YET)
         await ask(service, "echo", "first")
         await ui.until(lambda: shown(ui) == ["first"])
+        await ui.until(lambda: ui.screen.split("\n")[0].endswith("· 1 run"))
         await ask(service, "counter", "second")
         await ui.until(lambda: shown(ui) == ["second", "first"])
         assert "complete" in ui.screen
@@ -98,7 +99,8 @@ async def test_the_command_palette_offers_the_agents() -> None:
         assert {"Runs", "Chat with counter", "Chat with echo", "Keys", "Light or dark"} <= set(titles)
 
 
-@pytest.mark.parametrize("width", [40, 60, 78, 100, 120, 200])
+@pytest.mark.parametrize("width", [30, 38, 55, 56, 60, 78, 100, 120, 200])
 def test_columns_fit_any_width(width: int) -> None:
-    assert sum(columns(width).values()) <= max(width, 48)
+    assert sum(columns(width).values()) == width
+    assert columns(width)["asked"] >= 8
     assert "asked" in heading(width)

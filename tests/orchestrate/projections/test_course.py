@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
+from pydantic import BaseModel
 
-from flyball import Agent, AgentStep, MemoryJournal, Pipeline, TransformStep, tool
-from flyball.core.errors import FlyballError, JournalCorrupt
-from flyball.core.events import Event, ModelAnswered, ModelFailed, Started, ToolReturned
+from flyball import Agent, AgentStep, MemoryJournal, Pipeline, ToolOutput, TransformStep, tool
+from flyball.core.errors import EngineError, FlyballError, JournalCorrupt
+from flyball.core.events import VERSION, Event, ModelAnswered, ModelFailed, Resumed, Started, ToolReturned
 from flyball.core.messages import ResultKind, user
 from flyball.core.phases import Phase
 from flyball.core.signals import Signal, SignalType
@@ -23,6 +24,7 @@ from flyball.inference.scripted import ScriptedEngine
 from flyball.orchestrate.machines import fold
 from flyball.orchestrate.projections.course import CourseStep, StepKind, course
 from flyball.orchestrate.recorded import send_signal
+from flyball.orchestrate.state import State
 from flyball.tool.errors import CallDeferred
 from tests.orchestrate.journals import journals
 from tests.orchestrate.scenario import Scenario
@@ -108,6 +110,62 @@ async def test_a_run_of_two_calls() -> None:
     assert called.about == '{"city":"Rome"} → rain in Rome'
     assert (second.what, second.turn, second.ok) == ("model call 2", 2, True)
     assert (end.kind, end.phase, end.ok) == (StepKind.END, Phase.COMPLETE, True)
+
+
+@given(journals())
+def test_every_call_that_was_answered_is_there_and_one_that_never_ran_is_told_as_such(
+    events: list[Event],
+) -> None:
+    steps, state = course(events), fold(events)
+    asked = {call.id for one in events if isinstance(one, ModelAnswered) for call in one.message.tool_calls}
+    assert isinstance(state, State)
+    output = {definition.name for definition in state.spec.output.tools}
+    results = [result for message in state.history for result in message.tool_results]
+    answered = {one.call_id for one in results if one.call_id in asked and one.name not in output}
+    told = Counter([step.call_id for step in steps if step.kind is not StepKind.SIGNAL and step.call_id])
+    assert answered <= told.keys()
+    never = [step.call_id for step in steps if step.kind is StepKind.NOT_RUN]
+    ran = {one.result.call_id for one in events if isinstance(one, ToolReturned)}
+    assert ran.isdisjoint(never)
+    assert all(told[one] == 1 for one in never)
+
+
+async def test_a_call_that_cannot_run_is_there_with_what_the_model_reads() -> None:
+    engine = ScriptedEngine(
+        [tool_call("weather", {"city": "Rome"}, "c1"), tool_call("umbrella", {"size": 2}, "c2")],
+        "No umbrella.",
+    )
+    steps = course(await (await Agent(engine, tools=[weather]).run("Rome?")).events())
+    assert [step.kind for step in steps].count(StepKind.TOOL_CALL) == 1
+    (step,) = [step for step in steps if step.kind is StepKind.NOT_RUN]
+    assert (step.what, step.call_id, step.turn, step.ok) == ("umbrella", "c2", 1, False)
+    assert step.about == "{\"size\":2} → There is no tool 'umbrella'. The tools are: weather."
+
+
+async def test_a_call_that_carries_the_output_is_none() -> None:
+    class Verdict(BaseModel):
+        good: bool
+
+    agent = Agent(ScriptedEngine(tool_call("final_result", {"good": True}, "c1")), output=ToolOutput(Verdict))
+    steps = course(await (await agent.run("Good?")).events())
+    assert [step.kind for step in steps] == [StepKind.MODEL_CALL, StepKind.END]
+
+
+async def test_who_tries_again_or_forks_goes_on_with_it_and_that_is_told_once() -> None:
+    journal = MemoryJournal()
+    agent = Agent(ScriptedEngine(EngineError("gone"), "Here.", "There."))
+    with pytest.raises(FlyballError):
+        await agent.run("go", journal=journal, loop_id="loop")
+    await send_signal(journal, "loop", Signal(SignalType.RETRY))
+    await agent.resume("loop", journal=journal)
+    kinds = [step.kind for step in course(await journal.read("loop"))]
+    assert kinds[-3:] == [StepKind.RETRIED, StepKind.MODEL_CALL, StepKind.END]
+    await agent.fork("loop", journal, turn=0, new_loop_id="fork")
+    kinds = [step.kind for step in course(await journal.read("fork"))]
+    assert kinds == [StepKind.FORKED, StepKind.MODEL_CALL, StepKind.END]
+    events = await journal.read("loop")
+    taken = [*events[:1], Resumed(events[0].at, VERSION, 1)]
+    assert [step.kind for step in course(taken)][-1:] == [StepKind.RESUMED]
 
 
 async def test_what_is_under_way_and_what_is_cut_off() -> None:

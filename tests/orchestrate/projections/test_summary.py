@@ -23,13 +23,16 @@ from flyball.core.events import (
 )
 from flyball.core.flow import FlowNode
 from flyball.core.messages import assistant, user
+from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.core.usage import Usage
 from flyball.inference.answers import tool_call
 from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.machines import take
 from flyball.orchestrate.projections.summary import LONGEST_ANSWER, Reading, summarized, summary_of
 from flyball.orchestrate.provenance import Provenance, provenance_of
 from flyball.orchestrate.recorded import fork, load
+from flyball.orchestrate.signalling import signal_event
 from tests.orchestrate.journals import journals
 
 
@@ -161,3 +164,11 @@ def test_a_reading_that_does_not_go_on_is_corrupt() -> None:
     reading = Reading([started], "loop")
     with pytest.raises(JournalCorrupt, match="event 1, Started"):
         reading.go_on([started])
+
+
+@given(journals())
+def test_the_signals_of_a_loop_are_those_that_it_takes(events: list[Event]) -> None:
+    told = summarized(Reading(events, "loop"), "any")
+    for kind in SignalType:
+        state = Reading(events, "loop").state
+        assert take(state, signal_event(Signal(kind, text="so"), events[-1].at)) is (kind in told.signals)

@@ -6,7 +6,7 @@
     models doctor                      the machine's own: model files, what is installed
     app                                the commands as one program: parsing, errors, exit codes
     shared places exits failing        options of all commands; folders; exit codes; errors as a line or JSON
-    running threads                    the event loop, Ctrl-C and SIGTERM; tools that do not end
+    running threads                    the event loop, and signals; tools that do not end
     streams screen                     stdout and stderr; what a terminal shows
     answering approving                an answer as it comes; a person's yes or no
     prompting loading                  the prompt; modules, schemas and grammars

@@ -16,6 +16,7 @@ from flyball.core.messages import Message, Retry, Role, Text, Thinking, ToolCall
 from flyball.inference.rendered import Prompt
 from flyball.inference.request import Request
 from flyball.orchestrate.projections.explanation import Explanation, Turn
+from flyball.orchestrate.projections.shortened import several
 
 _ROLES: dict[str, str] = {
     Role.SYSTEM: "magenta",
@@ -106,7 +107,7 @@ class _Page:
         for number, message in enumerate(prompt.messages):
             if _SHOWN <= number < _SHOWN + folded:
                 if number == _SHOWN:
-                    self.line(f"  … {folded} messages more (--full shows them)", "dim")
+                    self.line(f"  … {several(folded, 'message')} more (--full shows them)", "dim")
                 continue
             self.line(f"  {message['role']}", _ROLES.get(message["role"], "bold"))
             self.body(message["content"])
@@ -126,7 +127,7 @@ class _Page:
             return
         shown = [line if len(line) <= _WIDE else line[: _WIDE - 1] + "…" for line in lines[:_SHOWN]]
         left = len(lines) - len(shown)
-        more = f"{left} line{'s' if left != 1 else ''} more, " if left else ""
+        more = f"{several(left, 'line')} more, " if left else ""
         self.body("\n".join([*shown, f"… {more}{len(grammar)} characters in all (--full shows them)"]), "dim")
 
     def came_back(self, turn: Turn) -> None:
@@ -192,5 +193,5 @@ class _Page:
         left = len(text) - _LONG
         if self._full or left <= 0:
             return plain(text)
-        note = f"… {left} characters more (--full shows them) …"
+        note = f"… {several(left, 'character')} more (--full shows them) …"
         return between.join([plain(text[: _LONG // 2]), note, plain(text[-_LONG // 2 :])])

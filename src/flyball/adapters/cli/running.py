@@ -1,8 +1,9 @@
 """The event loop of a command, and how signals end it.
 
-The first Ctrl-C or SIGTERM cancels the task that works: a run's journal stays as it stands, and `resume` goes
-on with it. Where that is not over after a while, because code that never waits holds the loop, the process is
-ended all the same. The second signal ends it at once, whatever it does.
+The first Ctrl-C, SIGTERM or SIGHUP cancels the task that works: a run's journal stays as it stands, and
+`resume` goes on with it. Where that is not over after a while, because code that never waits holds the loop,
+the process is ended all the same. The second signal ends it at once, whatever it does; but a terminal that is
+closed may say so twice. Who was told not to hear of that (nohup) does not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from flyball.adapters.cli.threads import Threads
 from flyball.core.errors import CancelledSignal, ToolExecutionFailed
 
 T = TypeVar("T")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # not on Windows
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *((_HANGUP,) if _HANGUP is not None else ()))
 _PATIENCE = 3.0
 """Seconds that work has to come to its end in when it is cancelled."""
 
@@ -62,7 +64,7 @@ class Session:
         """Run something to its end.
 
         Raises:
-            CancelledSignal: Ctrl-C or SIGTERM came; the detail `signal` has its number. What the work made of
+            CancelledSignal: a signal came; the detail `signal` has its number. What the work made of
                 the cancellation (which run it leaves) is told too.
             ToolExecutionFailed: code of the user's exits the program.
         """
@@ -99,7 +101,9 @@ class Session:
 
     def _enter(self) -> None:
         if not self._before:
-            self._before = {number: signal.signal(number, self._signalled) for number in _SIGNALS}
+            is_deaf = _HANGUP is not None and signal.getsignal(_HANGUP) is signal.SIG_IGN
+            heard = [number for number in _SIGNALS if not (is_deaf and number is _HANGUP)]
+            self._before = {number: signal.signal(number, self._signalled) for number in heard}
 
     def _leave(self) -> None:
         for number, handler in self._before.items():
@@ -107,6 +111,8 @@ class Session:
         self._before = {}
 
     def _signalled(self, number: int, _: FrameType | None) -> None:
+        if self._came is not None and number == _HANGUP:
+            return
         if self._came is not None:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
@@ -149,7 +155,7 @@ def run(
     """Run the work of one command in an event loop of its own; `patience` is what it has to end, if told to.
 
     Raises:
-        CancelledSignal: Ctrl-C or SIGTERM came.
+        CancelledSignal: Ctrl-C, SIGTERM or SIGHUP came.
     """
     with Session(loop_factory, patience) as session:
         return session.run(work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Generator
@@ -29,6 +30,25 @@ class _Stdout(TextIOWrapper):
             raise
 
 
+class _Stderr(TextIOWrapper):
+    """Loses what is written to a terminal that is closed: who draws there would wait for it for ever."""
+
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+
+
 def take_streams() -> None:
     """Have all three streams, and let none of them fail for a character that it cannot write.
 
@@ -41,14 +61,22 @@ def take_streams() -> None:
             stream = os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False)
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
-    out = sys.stdout
-    if out is sys.__stdout__ and type(out) is TextIOWrapper:
-        out.flush()
-        encoding, lines = out.encoding, out.line_buffering
-        sys.stdout = sys.__stdout__ = _Stdout(out.detach(), encoding, line_buffering=lines)
+    _have("stdout", _Stdout)
+    _have("stderr", _Stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _have(name: str, kind: type[TextIOWrapper]) -> None:
+    """Write a stream by one of these kinds, unless somebody has put something else in its place."""
+    stream = getattr(sys, name)
+    if stream is getattr(sys, f"__{name}__") and type(stream) is TextIOWrapper:
+        stream.flush()
+        encoding, lines, at_once = stream.encoding, stream.line_buffering, stream.write_through
+        stream = kind(stream.detach(), encoding, line_buffering=lines, write_through=at_once)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def _take(number: int, how: int) -> None:

@@ -47,6 +47,7 @@ _MARKS = {
     StepKind.TOOL_CALL: ("▸", "blue"),
     StepKind.FLOW_STEP: ("⧗", "yellow"),
     StepKind.WAIT: ("⧗", "yellow"),
+    StepKind.NOT_RUN: ("▹", "red"),
     StepKind.CHECK: ("↺", "yellow"),
     StepKind.SIGNAL: ("⚑", "yellow"),
     StepKind.CHILD: ("⇣", "yellow"),

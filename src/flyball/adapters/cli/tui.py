@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -80,6 +81,8 @@ def _check_terminal() -> None:
 
 async def _show(ui: Any) -> int:
     await ui.run_async()
+    if (task := asyncio.current_task()) is not None and task.cancelling():
+        raise asyncio.CancelledError  # for textual that is an end like any other
     return int(ui.return_code or 0)
 
 

@@ -6,12 +6,12 @@
     approvals results   calls that wait for a person's word, and for a result from outside
     prompt pasting      where one writes; pastes, which come in whole
     following           a loop that is followed, and what is asked about it meanwhile
-    transcript          what was said in a loop, from its events and pieces: pure
+    transcript notes    what was said in a loop, and what else happened, from its events and pieces: pure
     listing             rows that unfold, as many as there are: the one widget that shows what others wrote
     rows                rows of what was said; `step_rows`, `run_rows` and `turn_rows` are of the others
     lines wrapping      styled lines; text cut into them; `markdown` is text that answers are written in
     client connection   the API's operations, typed; requests and streams
-    frames              server-sent events, out of bytes
+    address frames      the server's address, as it is typed; server-sent events, out of bytes
 
 Rules:
 - Nothing is known here that the API does not tell, and nothing is decided here: what is shown are projections

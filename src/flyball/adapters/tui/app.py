@@ -45,6 +45,7 @@ class FlyballApp(App[None]):
     TITLE = "flyball"
     CSS_PATH = Path(__file__).with_name("style.tcss")
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (144, "-wide")]  # noqa: RUF012 - textual has it so
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "keys", "Keys", key_display="?"),
         Binding("ctrl+t", "toggle_light", "Light or dark", show=False, priority=True),

@@ -36,7 +36,7 @@ class Approvals(Vertical, can_focus=True):
         &:focus, &:focus-within { border: heavy $warning; }
         Static { height: auto; }
         Horizontal { height: 1; margin-top: 1; }
-        Button { margin-right: 2; }
+        Button { min-width: 12; margin-right: 1; }
         Input { display: none; margin-top: 1; }
         &.-why Input { display: block; }
         &.-why Horizontal { display: none; }
@@ -112,13 +112,20 @@ class Approvals(Vertical, can_focus=True):
 
     def _draw(self, waiting: WaitingCall) -> None:
         call, more = waiting.call, len(self._calls) - 1
-        who = f"{words(waiting.agent, 40)} wants to call {words(call.name, 60)}"
-        width = max(self.size.width - 4, 20) if self.size.width else 70
-        lines = wrapped(pretty(call.args_json), width, 2_000)
-        left = len(lines) - _SHOWN
-        shown = lines if left <= 0 else [*lines[: _SHOWN - 1], f"… {left + 1} lines more"]
         others = f" (and {more} more)" if more else ""
-        self._call.update(Content.assemble((f"{who}{others}\n", "bold $text-warning"), "\n".join(shown)))
+        asks = f"{words(waiting.agent, 40)} wants to call {words(call.name, 60)}{others}"
+        width = self.content_size.width or 70
+        who, lines = wrapped(asks, width, 200), wrapped(pretty(call.args_json), width, 2_000)
+        room = max(self.content_size.height - 1 - len(who), 0) if self.screen.has_class("-short") else _SHOWN
+        left = len(lines) - room
+        shown = lines if left <= 0 else [*lines[: room - 1], f"… {left + 1} lines more"] if room else []
+        text = "\n".join(["", *shown])
+        self._call.update(Content.assemble(("\n".join(who), "bold $text-warning"), text))
+
+    def on_resize(self) -> None:
+        """There is room for more of it, or for less."""
+        if self._calls:
+            self._draw(self._calls[0])
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """The same as the keys."""

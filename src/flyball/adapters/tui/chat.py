@@ -16,6 +16,7 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import DescendantFocus
 from textual.widgets import Footer
 
 from flyball.adapters.tui.approvals import Approvals
@@ -170,7 +171,8 @@ class ChatScreen(Page):
             self._prompt.focus()
         self._hint()
 
-    def on_descendant_focus(self) -> None:
+    @on(DescendantFocus)
+    def tell_the_way(self) -> None:
         """What leads to a call that waits is told where one is not there."""
         self._hint()
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 from msgspec import Struct
 
+from flyball.adapters.tui.address import address
 from flyball.adapters.tui.frames import Frame, Frames
 from flyball.core.errors import (
     FailureCategory,
@@ -62,17 +62,14 @@ class Connection:
         token: the bearer token, where the server asks for one.
 
     Raises:
-        UserError: that is no address.
+        UserError: that is no address, or no token.
     """
 
     def __init__(self, url: str, token: str = "") -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise UserError(f"--server {url}: give an address such as http://127.0.0.1:8000")
+        self.url = address(url)
         token = token.strip()
         if not (token.isascii() and token.isprintable()):
             raise UserError("the token has characters that none of flyball's has: copy it again")
-        self.url = url.rstrip("/")
         self.watch: Callable[[str], None] = lambda _: None
         """Is told when the server is lost (with the reason), and when it is there again (with "")."""
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -100,6 +100,8 @@ class Listing(ScrollView, can_focus=True):
         self._cursor = 0
         self._tops: list[int] = []
         self._height = 0
+        self._high = 0
+        """Lines that could be seen when the rows were laid out last."""
         self._wide = 10
         """Cells that lines have: the place of each row hangs on it."""
         self._lines: dict[str, tuple[Row, int, int, Sequence[Line]]] = {}
@@ -237,7 +239,8 @@ class Listing(ScrollView, can_focus=True):
 
     def _lay_out(self, changed: int) -> None:
         """Say where each row is, from one on."""
-        at_end = round(self.scroll_offset.y) + self.size.height >= self._height
+        at_end = round(self.scroll_offset.y) + self._high >= self._height
+        self._high = self.size.height
         wide = max(self.scrollable_content_region.width - 1, 10)
         changed = min(changed, len(self._tops), len(self.rows)) if wide == self._wide else 0
         self._wide = wide

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar, cast
 
 from textual.content import Content
+from textual.events import DescendantFocus
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -94,6 +95,11 @@ class Page(Screen[None]):
     def on_screen_resume(self) -> None:
         """The connection may have been lost while another screen was shown."""
         self.lost(self.flyball.lost)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Mark the part that has the focus: where there is little room, it has it."""
+        for part in self.query("#panes, Listing, Approvals"):
+            part.set_class(part in event.widget.ancestors_with_self, "-here")
 
     def lost(self, reason: str) -> None:
         """The connection is lost, or (with no reason) there again."""

@@ -7,10 +7,11 @@ from typing import Protocol
 
 import msgspec
 from msgspec import Struct
+from rich.cells import cell_len
 
 from flyball.adapters.tui.lines import Line, Look, styled
 from flyball.adapters.tui.markdown import set_in_lines
-from flyball.adapters.tui.wrapping import words, wrapped
+from flyball.adapters.tui.wrapping import cropped, words, wrapped
 from flyball.core.messages import ToolCall, ToolResult
 
 _LOOK = 20_000
@@ -21,6 +22,9 @@ _MORE = 16
 """How many times as much is shown when more is asked for."""
 _MOST = 1_000_000
 """Characters that are shown at most: what is longer is for programs."""
+
+_EVER = 999_999 * 3600.0
+"""Seconds after which nobody counts any more: a clock was wrong."""
 
 
 class Row(Protocol):
@@ -66,7 +70,7 @@ class TextRow(Struct, frozen=True):
 
     def lines(self, width: int, opened: int) -> Sequence[Line]:
         """Who said it, and what."""
-        head: Line = ((words(self.who, 80), self.look),)
+        head: Line = ((cropped(words(self.who, 80), width), self.look),)
         limit = _limit(_LOOK, opened)
         if self.markdown:
             said = set_in_lines(self.text, width - 2, limit)
@@ -75,9 +79,7 @@ class TextRow(Struct, frozen=True):
 
     def next(self, opened: int) -> int | None:
         """More of it, where there is more."""
-        if len(self.text) > _limit(_LOOK, opened) < _MOST:
-            return opened + 1
-        return 0 if opened else None
+        return _further(len(self.text), _LOOK, opened)
 
 
 class CallRow(Struct, frozen=True):
@@ -86,7 +88,8 @@ class CallRow(Struct, frozen=True):
     key: str
     call: ToolCall
     result: ToolResult | None = None
-    took: float = 0.0
+    took: float | None = None
+    """Seconds; None where it is not over, or was not run."""
 
     @property
     def is_short(self) -> bool:
@@ -97,9 +100,11 @@ class CallRow(Struct, frozen=True):
         """The call in a line; unfolded, all about it."""
         mark, look = _went(self)
         fold = "▾" if opened else "▸"
-        name, took = words(self.call.name, 60), f"  {seconds(self.took)}" if self.result is not None else ""
-        room = max(width - len(name) - len(took) - 7, 8)
-        about = "" if opened else f"  {words(self.call.args_json, room)}"
+        took = "" if self.took is None else f"  {seconds(self.took)}"
+        room = width - 6 - cell_len(took)
+        name = cropped(words(self.call.name, 60), room)
+        room -= cell_len(name)
+        about = "" if opened else cropped(f"  {words(self.call.args_json, max(room, 1))}", room)
         head: Line = (
             (f"  {fold} ", "dim"),
             (f"{mark} ", look),
@@ -148,13 +153,18 @@ class NoteRow(Struct, frozen=True):
 
     def next(self, opened: int) -> int | None:
         """More of it, where there is more."""
-        if len(self.text) > _limit(_PART, opened) < _MOST:
-            return opened + 1
-        return 0 if opened else None
+        return _further(len(self.text), _PART, opened)
 
 
 def _limit(base: int, opened: int) -> int:
     return min(base * _MORE**opened, _MOST)
+
+
+def _further(length: int, base: int, opened: int) -> int | None:
+    """How a text is opened next: further as long as there is more of it, then as it was first."""
+    if length > _limit(base, opened) < _MOST:
+        return opened + 1
+    return 0 if opened else None
 
 
 def _went(row: CallRow) -> tuple[str, Look]:
@@ -169,7 +179,10 @@ def _went(row: CallRow) -> tuple[str, Look]:
 
 
 def _part(name: str, text: str, width: int, limit: int, look: Look = "plain") -> list[Line]:
-    return [((f"      {name}", "dim"),), *styled(wrapped(text, width - 8, limit), look, "        ")]
+    return [
+        ((cropped(f"      {name}", width), "dim"),),
+        *styled(wrapped(text, width - 8, limit), look, "        "),
+    ]
 
 
 def pretty(text: str) -> str:
@@ -183,8 +196,10 @@ def pretty(text: str) -> str:
 
 
 def seconds(took: float) -> str:
-    """A length of time, in the shortest way that is clear."""
+    """A length of time, in the shortest way that is clear: at most 8 cells."""
     took = max(took, 0.0)
+    if took >= _EVER:
+        return "for ever"
     if took < 0.0995:
         return f"{took * 1000:.0f} ms"
     if took < 100:

@@ -27,7 +27,8 @@ from flyball.adapters.tui.wrapping import words
 from flyball.core.errors import FlyballError
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.projections.course import StepKind
-from flyball.orchestrate.projections.shortened import short
+from flyball.orchestrate.projections.shortened import several, short
+from flyball.orchestrate.standing import INTERRUPTED
 
 _DRAWN = 0.1
 """Seconds between two looks at what has come."""
@@ -60,6 +61,7 @@ class RunScreen(Page):
         self._about = Static("…", id="about", markup=False)
         self._timeline = Listing(empty="…", id="timeline")
         self._talk = Listing(empty="Nothing was said yet.", follows=True, id="talk")
+        self._timeline.border_title, self._talk.border_title = "course", "what was said"
         self._approvals = Approvals()
         self._outside = Outside("g")
         self._following: Following | None = None
@@ -138,7 +140,7 @@ class RunScreen(Page):
         until = run.updated_at if following.is_over else time.time()
         facts = [words(run.model, 60), tokens_of(run) and f"{tokens_of(run)} tokens", cost_of(run)]
         facts.append(seconds(until - run.started_at) if run.started_at else "")
-        facts.append(f"{run.turns} turn{'s' if run.turns != 1 else ''}")
+        facts.append(several(run.turns, "turn"))
         self._top.say(f"· {run.agent} · run {short(run.loop_id)}")
         self._about.update(
             Content.assemble(
@@ -182,11 +184,23 @@ class RunScreen(Page):
         self.flyball.push_screen(ShowCall(event.call.call))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a call that waits can be approved or rejected, or be given a result."""
-        del parameters
-        if action == "give":
-            return bool(self._outside.calls)
-        return bool(self._approvals.calls) if action in ("approve", "reject") else True
+        """Only what fits where the run stands is offered, as the server tells it."""
+        run = self._following.summary if self._following is not None else None
+        match action:
+            case "approve" | "reject":
+                return bool(self._approvals.calls)
+            case "give":
+                return bool(self._outside.calls)
+            case "signal":
+                return run is not None and parameters[0] in run.signals
+            case "cancel" | "feedback":
+                return run is not None and action in run.signals
+            case "resume":
+                return run is not None and ("resume" in run.signals or run.stage == INTERRUPTED)
+            case "fork":
+                return run is not None and run.kind == "agent"
+            case _:
+                return True
 
     def action_approve(self) -> None:
         """Let the call run that waits."""
@@ -203,7 +217,7 @@ class RunScreen(Page):
     def action_resume(self) -> None:
         """Go on: with a run that is paused, or that nobody drives."""
         run = self._following.summary if self._following is not None else None
-        if run is not None and run.stage == "paused":
+        if run is not None and "resume" in run.signals:
             self.action_signal("resume")
         else:
             self.send(self._resume())

@@ -16,15 +16,19 @@ _LEFT_OUT = ("run", "cost", "tokens", "turns")
 """What is left out where room is short, in this order."""
 _LEAST = 28
 """Cells that are left for what was asked, as long as something can be left out."""
+_NARROW = 56
+"""Cells below which there is room for the two most important columns alone, and for the beginning of them."""
 
 
 def columns(width: int) -> dict[str, int]:
     """The columns that there is room for, with their widths; what was asked has the rest."""
     shown = dict(_COLUMNS)
+    if width < _NARROW:
+        shown = {"agent": 10, "stage": 12}
     for name in _LEFT_OUT:
         if width - sum(shown.values()) >= _LEAST:
             break
-        del shown[name]
+        shown.pop(name, None)
     shown["asked"] = max(width - sum(shown.values()), 8)
     return shown
 
@@ -89,7 +93,8 @@ def cost_of(run: LoopSummary) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long ago, in the shortest way."""
+    """How long ago, in the shortest way: at most 8 cells."""
+    seconds = min(seconds, 999_999 * 86400.0)  # a clock was wrong
     for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.0f} {name}"

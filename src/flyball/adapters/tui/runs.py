@@ -19,6 +19,7 @@ from flyball.adapters.tui.listing import Listing
 from flyball.adapters.tui.page import Page, TopLine
 from flyball.adapters.tui.run_rows import RunRow, heading
 from flyball.core.errors import FlyballError
+from flyball.orchestrate.projections.shortened import several
 from flyball.orchestrate.projections.summary import LoopSummary
 
 _EVERY = 2.0
@@ -151,7 +152,7 @@ class RunsScreen(Page):
         listing, now = self._runs, time.time()
         listing.empty = "Nothing was found. Esc shows all runs." if self._text else NONE_YET
         listing.show([RunRow(run.loop_id, run, now) for run in runs])
-        more = "+" if self._next else ""
         under_way = sum([run.stage not in ("complete", "failed", "cancelled", "") for run in runs])
-        found = f"{len(runs)}{more} runs" + (f" with {self._text!r}" if self._text else "")
-        self._top.say(f"· {found}" + (f", {under_way} not over" if under_way else ""))
+        found = f"{len(runs)}+ runs" if self._next else several(len(runs), "run")
+        having = f" with {self._text!r}" if self._text else ""
+        self._top.say(f"· {found}{having}" + (f", {under_way} not over" if under_way else ""))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 from msgspec import Struct
+from rich.cells import cell_len
 
 from flyball.adapters.tui.lines import Line, Look
 from flyball.adapters.tui.rows import CallRow, seconds
@@ -15,11 +17,14 @@ from flyball.orchestrate.projections.course import CourseStep, StepKind
 _BAR = 20
 _WIDE = 70
 """From here on there is room for bars."""
+_NARROW = 46
+"""From here on there is room for when a step began."""
 _MARKS: dict[StepKind, tuple[str, Look]] = {
     StepKind.MODEL_CALL: ("◆", "model"),
     StepKind.TOOL_CALL: ("▸", "tool"),
     StepKind.FLOW_STEP: ("◇", "tool"),
     StepKind.WAIT: ("⧗", "warn"),
+    StepKind.NOT_RUN: ("▹", "bad"),
     StepKind.CHECK: ("↺", "warn"),
     StepKind.SIGNAL: ("⚑", "warn"),
     StepKind.CHILD: ("⇣", "dim"),
@@ -29,6 +34,7 @@ _MARKS: dict[StepKind, tuple[str, Look]] = {
     StepKind.FORKED: ("⑂", "warn"),
     StepKind.END: ("■", "warn"),
 }
+_CALLS = (StepKind.TOOL_CALL, StepKind.NOT_RUN)
 _ENDS: dict[Phase, tuple[str, Look]] = {
     Phase.COMPLETE: ("✔", "good"),
     Phase.ERROR: ("✘", "bad"),
@@ -65,10 +71,10 @@ class StepRow(Struct, frozen=True):
         """The step in a line; a tool call unfolded, with all about it."""
         step, (mark, look) = self.step, _mark(self.step)
         took, bar = self._took, self._bar if width >= _WIDE else ()
-        begin = f" {fitted(f'+{seconds(step.at - self.frame.began)}', 9)}"
-        what = f"{fitted(words(step.what, 60), min(self.frame.what, 24 if width >= _WIDE else 16))} "
+        begin = f" {fitted(f'+{seconds(step.at - self.frame.began)}', 9)}" if width >= _NARROW else " "
         end = f" {took:>8} {_tokens(step):>{self.frame.tokens}} " if width >= _WIDE else f" {took:>8}"
-        room = width - len(begin) - 2 - len(what) - len(end) - sum([len(text) for text, _ in bar])
+        what = f"{fitted(words(step.what, 60), min(self.frame.what, 24 if width >= _WIDE else 16))} "
+        room = width - 2 - sum([cell_len(text) for text in (begin, what, end, *[text for text, _ in bar])])
         head: Line = (
             (begin, "dim"),
             (f"{mark} ", look),
@@ -102,10 +108,10 @@ class StepRow(Struct, frozen=True):
     def _bar(self) -> Line:
         """Where in the whole the step lies; that of a step under way grows."""
         step, whole = self.step, self.frame.whole
-        if not step.kind.takes_time or whole <= 0:
+        if not step.kind.takes_time or not 0 < whole < inf:
             return ((" " * _BAR, "dim"),)
-        first = max(0, min(round((step.at - self.frame.began) / whole * _BAR), _BAR - 1))
-        length = min(max(round(self._seconds / whole * _BAR), 1), _BAR - first)
+        first = min(round(_share(step.at - self.frame.began, whole) * _BAR), _BAR - 1)
+        length = min(max(round(_share(self._seconds, whole) * _BAR), 1), _BAR - first)
         look = _mark(step)[1]
         return (
             ("·" * first, "dim"),
@@ -114,9 +120,18 @@ class StepRow(Struct, frozen=True):
         )
 
 
+def _share(part: float, whole: float) -> float:
+    return max(0.0, min(part / whole, 1.0))
+
+
 def _tokens(step: CourseStep) -> str:
     usage = step.usage
     return f"{usage.input_tokens} → {usage.output_tokens}" if usage and usage.total_tokens else ""
+
+
+def _cells(what: str) -> int:
+    """The cells that the name of a step has, or a few more."""
+    return len(what) if what.isascii() else cell_len(words(what, 60))
 
 
 def _mark(step: CourseStep) -> tuple[str, Look]:
@@ -136,9 +151,9 @@ def step_rows(
     ends = [step.at + (step.took or 0.0) for step in steps]
     if any(step.took is None and step.ok is None for step in steps):
         ends.append(now)
-    what = max([len(step.what) for step in steps])
+    what = max([_cells(step.what) for step in steps])
     frame = Frame(began, max(ends) - began, now, what, max([len(_tokens(step)) for step in steps]))
     return [
-        StepRow(f"s{number}", step, frame, call(step.call_id) if step.kind is StepKind.TOOL_CALL else None)
+        StepRow(f"s{number}", step, frame, call(step.call_id) if step.kind in _CALLS else None)
         for number, step in enumerate(steps)
     ]

@@ -8,12 +8,11 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from flyball.adapters.tui.lines import Look
+from flyball.adapters.tui.notes import note_of
 from flyball.adapters.tui.rows import CallRow, NoteRow, Row, TextRow
 from flyball.core.encodable import as_text
+from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import (
-    AnswerReviewed,
-    ChildEnded,
-    ChildStarted,
     Ended,
     Event,
     FlowStarted,
@@ -22,19 +21,15 @@ from flyball.core.events import (
     ModelFailed,
     Outcome,
     Reopened,
-    Resumed,
-    SignalReceived,
     Started,
     StepEnded,
-    TimePassed,
     ToolReturned,
-    TurnSettled,
 )
 from flyball.core.messages import Message, Retry, Role, Text, Thinking, ToolCall, ToolResult
 from flyball.inference.stream import Assembler, Finish, StreamEvent
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.machines import AnyState, start, take
-from flyball.orchestrate.projections.shortened import short
+from flyball.orchestrate.projections.shortened import several
 from flyball.orchestrate.state import State
 
 _ENDS: dict[Outcome, tuple[str, str, Look]] = {
@@ -60,6 +55,9 @@ class Transcript:
         self.is_over = False
         self._name = name
         self._agent = ""
+        self._last: Event | None = None
+        self._error: SystemError | None = None
+        """The error of the model call that failed last, which is told."""
         self._rows: list[Row] = []
         self._calls: dict[str, int] = {}
         self._state: AnyState | None = None
@@ -71,10 +69,13 @@ class Transcript:
         """Something more was told of the loop."""
         if isinstance(item, Recorded):
             self._changed_at(len(self._rows))
-            row = _ROWS.get(type(item.event))
-            if row is not None:
-                row(self, item.event, f"{self._name}{item.number}")
-            self._fold(item.event)
+            event, key = item.event, f"{self._name}{item.number}"
+            if (note := note_of(event, self._last, key)) is not None:
+                self._rows.append(note)
+            if (make := _ROWS.get(type(event))) is not None:
+                make(self, event, key)
+            self._last = event
+            self._fold(event)
             return
         self._changed_at(len(self._rows))
         if self._answer is None or self._finished:
@@ -153,7 +154,7 @@ class Transcript:
     def _started(self, event: Started, key: str) -> None:
         self._agent = event.spec.agent
         if event.history and not self._name:
-            self._note(f"{key}h", "↥", f"after {_messages(len(event.history))} of a conversation")
+            self._note(f"{key}h", "↥", f"after {several(len(event.history), 'message')} of a conversation")
         prompt = event.prompt.text if event.prompt is not None else ""
         self._add(TextRow(key, "you", prompt or "(nothing)", "person"))
 
@@ -162,9 +163,6 @@ class Transcript:
         self._add(TextRow(key, "input", as_text(event.input), "person"))
 
     def _forked(self, event: Forked, key: str) -> None:
-        self._note(
-            key, "⑂", f"forked from {short(event.source)} after turn {event.turn}", "warn", event.source
-        )
         if event.prompt is not None:
             self._add(TextRow(f"{key}p", "you", event.prompt.text, "person"))
 
@@ -180,6 +178,7 @@ class Transcript:
     def _failed(self, event: ModelFailed, key: str) -> None:
         if event.purpose == "turn":
             self._answer = None
+            self._error = event.error
             self._note(key, "✘", f"{event.error.code}: {event.error.message}", "bad")
 
     def _returned(self, event: ToolReturned, key: str) -> None:
@@ -190,31 +189,6 @@ class Transcript:
             return
         self._rows[at] = replace(cast("CallRow", self._rows[at]), result=event.result, took=event.duration)
         self._changed_at(at)
-
-    def _reviewed(self, event: AnswerReviewed, key: str) -> None:
-        if said := event.dropped or event.stop:
-            self._note(key, "↺", said, "warn")
-
-    def _settled(self, event: TurnSettled, key: str) -> None:
-        if not event.accepted and event.feedback:
-            self._note(key, "↺", f"asked again: {'; '.join(event.feedback)}", "warn")
-
-    def _told(self, event: SignalReceived, key: str) -> None:
-        signal = event.signal
-        by, said = f" by {signal.by}" if signal.by else "", f": {signal.text}" if signal.text else ""
-        self._note(key, "⚑", f"{signal.type}{by}{said}", "warn")
-
-    def _child(self, event: ChildStarted, key: str) -> None:
-        self._note(
-            key,
-            "⇣",
-            f"{event.agent or 'a run'} begins under it: {short(event.loop_id)}",
-            "dim",
-            event.loop_id,
-        )
-
-    def _child_ended(self, event: ChildEnded, key: str) -> None:
-        self._note(key, "⇡", f"{short(event.loop_id)} is over", "dim", event.loop_id)
 
     def _step(self, event: StepEnded, key: str) -> None:
         if event.error is not None:
@@ -229,19 +203,16 @@ class Transcript:
         self.is_over, self._answer = True, None
         if self._name and event.outcome is Outcome.SUCCESS:
             return  # the answer says so
+        error = event.error
+        is_told = error is not None and error == self._error
+        if self._name and is_told:
+            return  # so does the error
         mark, word, look = _ENDS[event.outcome]
-        why = "" if event.error is None else f": {event.error.code}: {event.error.message}"
+        why = "" if error is None or is_told else f": {error.code}: {error.message}"
         self._note(key, mark, f"{word}{why}", look)
 
     def _reopened(self, event: Reopened, key: str) -> None:
-        self.is_over = False
-        self._note(key, "↻", "tried again" + (f" by {event.by}" if event.by else ""), "warn")
-
-    def _resumed(self, event: Resumed, key: str) -> None:
-        self._note(key, "↻", "another process went on", "warn")
-
-    def _late(self, event: TimePassed, key: str) -> None:
-        self._note(key, "⧗", "its time was up", "warn")
+        self.is_over, self._error = False, None
 
     @staticmethod
     def row_makers() -> dict[type[Event], Callable[[Transcript, Any, str], None]]:
@@ -254,21 +225,10 @@ class Transcript:
             ModelAnswered: own._answered,
             ModelFailed: own._failed,
             ToolReturned: own._returned,
-            AnswerReviewed: own._reviewed,
-            TurnSettled: own._settled,
-            SignalReceived: own._told,
-            ChildStarted: own._child,
-            ChildEnded: own._child_ended,
             StepEnded: own._step,
             Ended: own._ended,
             Reopened: own._reopened,
-            Resumed: own._resumed,
-            TimePassed: own._late,
         }
 
 
 _ROWS = Transcript.row_makers()
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'s' if count != 1 else ''}"

@@ -43,7 +43,7 @@ def _turn(turn: Turn, key: str, model: str) -> Iterator[Row]:
     for number, record in enumerate(turn.tools):
         call = ToolCall(record.call_id, record.name, as_text(record.arguments))
         result = ToolResult(record.call_id, record.name, record.result, record.error, record.status)
-        yield CallRow(f"{key}c{number}", call, result, record.duration or 0.0)
+        yield CallRow(f"{key}c{number}", call, result, record.duration)
     if turn.decided:
         yield NoteRow(f"{key}by", "=", "decided by", "strong")
     for number, text in enumerate(turn.decided):

@@ -21,11 +21,14 @@ def words(text: str, limit: int = 300) -> str:
 
 def fitted(text: str, width: int) -> str:
     """Text on exactly so many cells: filled up with spaces, or cut, with an ellipsis at its end."""
+    return set_cell_size(cropped(text, width), max(width, 0))
+
+
+def cropped(text: str, width: int) -> str:
+    """Text on at most so many cells: where it is cut, it has an ellipsis at its end."""
     if width <= 0:
         return ""
-    if cell_len(text) <= width:
-        return set_cell_size(text, width)
-    return set_cell_size(text, width - 1) + "…"
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
 
 
 def wrapped(text: str, width: int, limit: int) -> list[str]:
@@ -39,7 +42,8 @@ def wrapped(text: str, width: int, limit: int) -> list[str]:
     for line in harmless(text[:limit]).expandtabs(_TAB).split("\n"):
         lines += [line] if line.isascii() and len(line) <= width else _folded(line, width)
     if len(text) > limit:
-        lines += _folded(f"… {len(text) - limit:,} characters more", width)
+        left = len(text) - limit
+        lines += _folded(f"… {left:,} character{'s' if left > 1 else ''} more", width)
     return lines
 
 

@@ -16,6 +16,11 @@ def one_line(text: str, limit: int) -> str:
     return cut(" ".join(text[: limit * _SPACES].split()), limit)
 
 
+def several(count: int, what: str) -> str:
+    """So many of something: 1 run, 2 runs."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 _SPACES = 20
 """How much more text than is shown is looked at: of a megabyte only the beginning."""
 

@@ -19,6 +19,7 @@ from flyball.core.encodable import as_text
 from flyball.core.errors import FlyballError, JournalCorrupt, JournalFailure, LoopNotFound
 from flyball.core.events import Event, Forked, ModelAnswered, ModelFailed, Outcome, Reopened, Resumed
 from flyball.core.messages import Role
+from flyball.core.signals import SignalType
 from flyball.core.usage import CallUsage, RunUsage
 from flyball.observe.prices import served
 from flyball.observe.run_cost import RunCost
@@ -30,6 +31,7 @@ from flyball.orchestrate.projections.cost import cost_of, cost_of_calls
 from flyball.orchestrate.projections.loop_entity import result_of
 from flyball.orchestrate.projections.shortened import cut
 from flyball.orchestrate.provenance import Provenance, provenance_of
+from flyball.orchestrate.signalling import fitting
 from flyball.orchestrate.standing import standing, standing_in_all
 from flyball.orchestrate.state import State
 
@@ -59,6 +61,7 @@ class LoopSummary(Struct, frozen=True):
       `own` is what its own model calls used, by model: each call is in the `own` of one loop. `cost` is None
       where none is meant or nobody here knows prices; a flow has none, the loops under it have.
     - `prompt` is whole, `answer` cut; `waits` are the calls of loops under it that wait for somebody.
+    - `signals` are those that fit where it stands: what a person may be offered to say.
     """
 
     loop_id: str
@@ -80,6 +83,7 @@ class LoopSummary(Struct, frozen=True):
     request_id: str = ""
     trace_id: str = ""
     own: tuple[OwnUse, ...] = ()
+    signals: tuple[SignalType, ...] = ()
 
 
 class Reading:
@@ -199,6 +203,7 @@ def summarized(reading: Reading, stage: str, waits: tuple[str, ...] = ()) -> Loo
         request_id=ids.request_id,
         trace_id=ids.trace_id,
         own=() if is_flow else _own(reading.calls, state, model),
+        signals=fitting(state),
     )
 
 

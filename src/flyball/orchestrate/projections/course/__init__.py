@@ -1,13 +1,14 @@
 """The course of a loop: what happened, step by step, with when, how long, and what came of it.
 
     step                CourseStep: one step, and the kinds that there are
-    loops               the steps of an agent's loop
+    loops               the steps of an agent's loop; `not_run`, its calls that were answered and not run
     flows               the steps of a flow
 
 Guarantees: made from the events alone; never raises on a journal. Steps stand in the order in which they
 began; of those at one time, what lasts comes first and the end last. A step that began before another may
 have ended after it. Every call that was begun is there once, also one that is under way (`took` is None) and
-one that was cut off (`ended` is False). Texts are cut: they are for a look, the explanation has them in full.
+one that was cut off (`ended` is False); so is every tool call that was answered without being run. Texts are
+cut: they are for a look, the explanation has them in full.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def flow_course(events: Sequence[Event]) -> tuple[CourseStep, ...]:
     begun: dict[tuple[str, int], StepStartedEvent] = {}
     steps: list[CourseStep] = []
     beside: list[CourseStep] = []
-    for event in events:
+    for before, event in zip((None, *events), events, strict=False):
         for told in narrator.told(event):
             if isinstance(told, StepStartedEvent):
                 begun[told.path, told.attempt] = told
@@ -36,7 +36,7 @@ def flow_course(events: Sequence[Event]) -> tuple[CourseStep, ...]:
             phase = ENDS[event.outcome]
             ok = event.outcome is Outcome.SUCCESS
             beside.append(CourseStep(event.at, StepKind.END, _WORDS[event.outcome], ok=ok, phase=phase))
-        elif (step := said_to_it(event)) is not None:
+        elif (step := said_to_it(event, before)) is not None:
             beside.append(step)
     if (state := narrator.state) is not None:
         owed = {(leaf.path, leaf.attempt) for leaf in state.ready.values()} if state.at == "run" else ()

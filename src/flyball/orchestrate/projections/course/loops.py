@@ -18,25 +18,34 @@ from flyball.observe.events import (
     ToolEndedEvent,
 )
 from flyball.observe.timeline import finish_reason, succeeded
-from flyball.orchestrate.projections.course.step import ENDS, CourseStep, StepKind, ordered, said_to_it
+from flyball.orchestrate.projections.course.not_run import NotRun
+from flyball.orchestrate.projections.course.step import (
+    ENDS,
+    SHOWN,
+    CourseStep,
+    StepKind,
+    ordered,
+    said_to_it,
+)
 from flyball.orchestrate.projections.runtime_events import Narrator
-from flyball.orchestrate.projections.shortened import one_line
+from flyball.orchestrate.projections.shortened import one_line, several
 from flyball.orchestrate.projections.tool_calls import tool_calls_made
 from flyball.orchestrate.tool_record import ToolCallRecord
 
 _Begun: TypeAlias = ModelRequestedEvent | ToolCalledEvent
 _OVER = frozenset(ENDS.values())
-_SHOWN = 60
 
 
 def loop_course(events: Sequence[Event]) -> tuple[CourseStep, ...]:
     """The steps of an agent's loop; see `course`."""
     gathered, narrator = _Gathered(events), Narrator()
     beside: list[CourseStep] = []
-    for event in events:
+    for before, event in zip((None, *events), events, strict=False):
         for told in narrator.told(event):
             gathered.steps += gathered.step_of(told)
-        if (step := _moment(event)) is not None:
+        assert narrator.state is not None, "an event was folded"
+        gathered.steps += gathered.not_run.steps(event, narrator.state)
+        if (step := _moment(event, before)) is not None:
             beside.append(step)
         if isinstance(event, Forked):
             gathered.begun.clear()  # what was under way there is none of its own
@@ -44,12 +53,12 @@ def loop_course(events: Sequence[Event]) -> tuple[CourseStep, ...]:
     return ordered([*gathered.steps, *beside])
 
 
-def _moment(event: Event) -> CourseStep | None:
+def _moment(event: Event, before: Event | None) -> CourseStep | None:
     if isinstance(event, ChildStarted):
         about = f"{event.agent} as {event.loop_id}"
         return CourseStep(event.at, StepKind.CHILD, "child", about, loop_id=event.loop_id)
     if isinstance(event, ChildEnded):
-        about = f"{event.loop_id}: {event.requests} model calls"
+        about = f"{event.loop_id}: {several(event.requests, 'model call')}"
         return CourseStep(
             event.at,
             StepKind.CHILD_ENDED,
@@ -58,7 +67,7 @@ def _moment(event: Event) -> CourseStep | None:
             call_id=event.call_id,
             loop_id=event.loop_id,
         )
-    return said_to_it(event)
+    return said_to_it(event, before)
 
 
 class _Gathered:
@@ -68,6 +77,7 @@ class _Gathered:
         self.steps: list[CourseStep] = []
         self.begun: dict[str, _Begun] = {}
         self._calls = 0
+        self.not_run = NotRun()
         self._records = {record.call_id: record for record in tool_calls_made(events)}
         self._outside = {
             event.result.call_id
@@ -79,6 +89,8 @@ class _Gathered:
         """The steps that are complete with what is told."""
         if isinstance(told, ModelRequestedEvent | ToolCalledEvent):
             self.begun[told.correlation.span_id] = told
+            if isinstance(told, ToolCalledEvent):
+                self.not_run.begun.add(told.tool_call_id)
         elif isinstance(told, ModelRespondedEvent):
             start = self.begun.pop(told.correlation.span_id, None)
             self._calls += 1
@@ -100,7 +112,7 @@ class _Gathered:
     def _model_call(self, start: ModelRequestedEvent | None, end: ModelRespondedEvent) -> CourseStep:
         reason, message = finish_reason(end).event_value, end.response
         count = 0 if message is None else len(message.tool_calls)
-        came = {"stop": "answer", "tool": _many(count, "tool call"), "error": "failed"}[reason]
+        came = {"stop": "answer", "tool": several(count, "tool call"), "error": "failed"}[reason]
         return CourseStep(
             _since(None if start is None else start.at, end.at, end.duration),
             StepKind.MODEL_CALL,
@@ -119,7 +131,7 @@ class _Gathered:
             took = max(end.at - start.called_at, 0.0)
         if (record := self._records.get(end.tool_call_id)) is not None:
             came = record.error if record.error is not None else as_text(record.result)
-            about = f"{_given(record)} → {one_line(came, _SHOWN)}"
+            about = f"{_given(record)} → {one_line(came, SHOWN)}"
         return CourseStep(
             _since(None if start is None else start.called_at, end.at, took),
             StepKind.TOOL_CALL,
@@ -147,7 +159,7 @@ class _Gathered:
                 model=start.model,
             )
         record = self._records.get(start.tool_call_id)
-        given = one_line(start.args_json, _SHOWN) if record is None else _given(record)
+        given = one_line(start.args_json, SHOWN) if record is None else _given(record)
         outside = start.tool_call_id in self._outside
         if outside:
             waits = f"waits for its result from outside: call {start.tool_call_id}"
@@ -177,14 +189,14 @@ def _until(begun: float, over: float | None) -> float | None:
 
 
 def _given(record: ToolCallRecord) -> str:
-    return one_line(as_text(record.arguments), _SHOWN)
+    return one_line(as_text(record.arguments), SHOWN)
 
 
 def _sent(start: ModelRequestedEvent | None) -> str:
     if start is None:
         return "sent"
-    sent = _many(len(start.messages), "message")
-    sent += f", {_many(start.tool_defs_count, 'tool')}" if start.tool_defs_count else ""
+    sent = several(len(start.messages), "message")
+    sent += f", {several(start.tool_defs_count, 'tool')}" if start.tool_defs_count else ""
     sent += ", schema" if start.schema_present else ""
     return f"{sent}, grammar" if start.grammar_present else sent
 
@@ -192,7 +204,3 @@ def _sent(start: ModelRequestedEvent | None) -> str:
 def _purpose(told: ModelRequestedEvent | ModelRespondedEvent) -> str:
     """What a model call is made for, if not for a turn."""
     return "summary: " if told.purpose == "compact" else ""
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

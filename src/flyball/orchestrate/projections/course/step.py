@@ -12,6 +12,9 @@ from flyball.core.phases import Phase
 from flyball.core.usage import Usage
 from flyball.orchestrate.projections.shortened import one_line, short
 
+SHOWN = 60
+"""Characters of a call's arguments, and of its result, that are shown."""
+
 
 class StepKind(StrEnum):
     """What kinds of steps there are."""
@@ -20,6 +23,8 @@ class StepKind(StrEnum):
     TOOL_CALL = "tool_call"
     WAIT = "wait"
     """A call whose result is to come from outside, and has not."""
+    NOT_RUN = "not_run"
+    """A tool call that was answered without being run: there is no such tool, or it may not be called."""
     FLOW_STEP = "flow_step"
     CHECK = "check"
     """An answer that was sent back: the model was asked again."""
@@ -77,10 +82,19 @@ def ordered(steps: Iterable[CourseStep]) -> tuple[CourseStep, ...]:
     return tuple(sorted(steps, key=lambda step: (step.at, not step.kind.takes_time, step.phase is not None)))
 
 
-def said_to_it(event: Event) -> CourseStep | None:
+def is_taken_over(event: Event, before: Event | None) -> bool:
+    """Whether somebody went on with a loop that was under way; `before` is the event before.
+
+    Who tries it again or forks it has to take it over, too: that is no news. Which process it is, a journal
+    does not tell.
+    """
+    return isinstance(event, Resumed) and not isinstance(before, Reopened | Forked)
+
+
+def said_to_it(event: Event, before: Event | None) -> CourseStep | None:
     """The step that is somebody's doing, and not the loop's own: it was taken over, tried again, told."""
-    if isinstance(event, Resumed):
-        return CourseStep(event.at, StepKind.RESUMED, "resumed", "another process went on")
+    if is_taken_over(event, before):
+        return CourseStep(event.at, StepKind.RESUMED, "resumed", "somebody went on with it")
     if isinstance(event, Reopened):
         return CourseStep(event.at, StepKind.RETRIED, "tried again", event.by and f"by {event.by}")
     if isinstance(event, Forked):

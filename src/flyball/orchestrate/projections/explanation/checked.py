@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from flyball.core.compaction import ContextCompaction
 from flyball.core.events import Admitted, AnswerReviewed, TurnPrepared
+from flyball.orchestrate.projections.shortened import several
 
 
 def checked(event: Admitted | TurnPrepared | AnswerReviewed) -> list[str]:
@@ -29,7 +30,7 @@ def _prepared(event: TurnPrepared) -> list[str]:
         return [f"the model was not called in turn {event.turn}: {event.skipped}"]
     if event.compact is not None:
         plan = event.compact
-        size = f"{plan.messages} messages, about {plan.tokens} tokens"
+        size = f"{several(plan.messages, 'message')}, about {plan.tokens} tokens"
         return [f"a summary was wanted before turn {event.turn}: there were {size}"]
     told = [f"what is sent was changed by {note}" for note in event.notes] + _degraded(event.degraded)
     if event.tools is not None:
@@ -43,8 +44,8 @@ def _prepared(event: TurnPrepared) -> list[str]:
 def compacted(compactions: Sequence[ContextCompaction]) -> list[str]:
     """By how much what was sent was made shorter."""
     return [
-        f"{one.by or one.strategy} made {one.messages_before} messages, about {one.tokens_before} tokens, "
-        f"{one.messages_after} and {one.tokens_after}"
+        f"{one.by or one.strategy} made {several(one.messages_before, 'message')}, "
+        f"about {one.tokens_before} tokens, {one.messages_after} and {one.tokens_after}"
         for one in compactions
     ]
 

@@ -26,8 +26,9 @@ from flyball.core.events import (
 )
 from flyball.core.messages import Message
 from flyball.inference.request import Result
+from flyball.orchestrate.projections.course.step import is_taken_over
 from flyball.orchestrate.projections.explanation.checked import checked
-from flyball.orchestrate.projections.shortened import short
+from flyball.orchestrate.projections.shortened import several, short
 from flyball.orchestrate.state import State
 
 REFUSED = "the check refused the answer"
@@ -35,8 +36,8 @@ _MADE = {"repair": "repair", "compact": "summary"}
 """What a model call is made for, if not for the turn."""
 
 
-def decisions(event: Event, state: State, answer: Message | None) -> list[str]:
-    """What an event decided, in words."""
+def decisions(event: Event, state: State, answer: Message | None, before: Event | None) -> list[str]:
+    """What an event decided, in words; `before` is the event before."""
     if isinstance(event, ModelAnswered | ModelFailed) and event.purpose != "turn":
         return [_beside_the_turn(event, state)]
     if isinstance(event, ModelAnswered):
@@ -68,7 +69,7 @@ def decisions(event: Event, state: State, answer: Message | None) -> list[str]:
         return [f"the signal {signal.type}{by}{text}"]
     if isinstance(event, TimePassed):
         return [f"the limit timeout ({state.spec.limits.timeout or 0:g} s) passed"]
-    return _about_the_loop(event)
+    return _about_the_loop(event, before)
 
 
 def _beside_the_turn(event: ModelAnswered | ModelFailed, state: State) -> str:
@@ -81,15 +82,15 @@ def _beside_the_turn(event: ModelAnswered | ModelFailed, state: State) -> str:
     return f"{model} was asked for a {_MADE[event.purpose]}: {' '.join(event.message.text.split())}"
 
 
-def _about_the_loop(event: Event) -> list[str]:
+def _about_the_loop(event: Event, before: Event | None) -> list[str]:
     if isinstance(event, Resumed):
-        return ["another process went on from here"]
+        return ["somebody went on with it from here"] if is_taken_over(event, before) else []
     if isinstance(event, Reopened):
         return ["it was tried again"]
     if isinstance(event, ChildStarted):
         return [f"a loop of {event.agent} was begun under it: {event.loop_id}"]
     if isinstance(event, ChildEnded):
-        return [f"the loop {event.loop_id} was over, with {event.requests} model calls"]
+        return [f"the loop {event.loop_id} was over, with {several(event.requests, 'model call')}"]
     if isinstance(event, Forked):
         return [f"forked from {short(event.source)} after turn {event.turn}"]
     if isinstance(event, Admitted | TurnPrepared | AnswerReviewed):
@@ -101,7 +102,7 @@ def _about_the_loop(event: Event) -> list[str]:
         why = f" by the limit {limit}" if limit else ""
         return [f"the run ended: {event.outcome}{why}"]
     if isinstance(event, Started) and event.history:
-        return [f"it began with {len(event.history)} messages of an earlier conversation"]
+        return [f"it began with {several(len(event.history), 'message')} of an earlier conversation"]
     return []
 
 

@@ -71,7 +71,7 @@ def _closed(turn: _Open, made: Sequence[ToolCallRecord]) -> Turn:
 def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
     turns: list[_Open] = []
     before: list[str] = []
-    open_id = ""
+    open_id, last = "", None
     for event, state in steps(events):
         current = turns[-1] if turns else None
         if isinstance(event, ModelAnswered | ModelFailed) and event.purpose != "turn":
@@ -85,7 +85,8 @@ def _turns(events: Sequence[Event]) -> tuple[list[_Open], list[str]]:
         elif current is not None and isinstance(event, AnswerReviewed):
             current.taken = event.message
         answer = None if current is None else current.taken or current.answer
-        (before if current is None else current.decided).extend(decisions(event, state, answer))
+        (before if current is None else current.decided).extend(decisions(event, state, answer, last))
+        last = event
         identifier = effect_id(state, "infer", 0)
         if state.at == "infer" and identifier != open_id:
             open_id = identifier

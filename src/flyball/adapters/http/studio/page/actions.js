@@ -3,9 +3,8 @@
 import { get, loop, post } from "./api.js";
 import { h } from "./dom.js";
 import { attempt, button, dialog, value } from "./parts.js";
-import { signalsAt } from "./stages.js";
 
-const LABELS = { pause: "Pause", resume: "Resume", cancel: "Cancel", retry: "Try again", feedback: "Feedback", "go on": "Go on" };
+const LABELS = { "go on": "Go on", resume: "Resume", retry: "Try again", pause: "Pause", feedback: "Feedback", cancel: "Cancel" };
 const KINDS = { cancel: "danger", retry: "primary", resume: "primary", "go on": "primary" };
 
 export function send(id, signal, done = "") {
@@ -27,8 +26,10 @@ export async function act(id, what) {
   return send(id, { type: what }, what === "pause" ? "it pauses after what it does now" : "");
 }
 
-export function actionsAt(id, stage) {
-  return signalsAt(stage).map((what) => button(LABELS[what], () => act(id, what), KINDS[what] ?? "", { data: { act: what } }));
+/** What may be said to a loop: what the server says that fits, and to go on with one that nobody drives. */
+export function actionsOf({ loop_id: id, stage, signals }) {
+  const fits = stage === "interrupted" ? ["go on", ...signals] : signals;
+  return Object.keys(LABELS).filter((what) => fits.includes(what)).map((what) => button(LABELS[what], () => act(id, what), KINDS[what] ?? "", { data: { act: what } }));
 }
 
 export async function approve(id, call) {

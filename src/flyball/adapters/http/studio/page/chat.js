@@ -144,7 +144,7 @@ class Turn {
   showAll() {
     const { summary, steps, waiting } = this.watched;
     const over = isOver(summary.stage);
-    const calls = steps.filter((step) => step.kind === "tool_call" || step.kind === "wait" || step.kind === "flow_step");
+    const calls = steps.filter((step) => ["tool_call", "wait", "not_run", "flow_step"].includes(step.kind));
     const key = JSON.stringify([calls, waiting]);
     if (key !== this.shown) {
       this.shown = key;

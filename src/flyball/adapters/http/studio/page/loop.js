@@ -1,7 +1,7 @@
 // One loop: how it stands, what it waits for, its timeline, the answer as it comes, and all that was sent.
 
 import { get, loop as path } from "./api.js";
-import { actionsAt, fork, waitingCard } from "./actions.js";
+import { actionsOf, fork, waitingCard } from "./actions.js";
 import { fill, h, say } from "./dom.js";
 import { Flow } from "./flow.js";
 import { ago, clock, money, seconds, several, short, tokens } from "./format.js";
@@ -85,11 +85,12 @@ class LoopView {
     const one = watched.summary;
     const over = isOver(one.stage);
     this.element.className = `loop ${kindOf(one.stage)}${this.compact ? " compact" : ""}`;
-    if (this.shownStage !== one.stage) {
+    const stands = [one.stage, ...one.signals].join();
+    if (this.shownStage !== stands) {
       fill(this.stage, badge(one.stage));
-      fill(this.acts, actionsAt(this.id, one.stage),
+      fill(this.acts, actionsOf(one),
         one.kind === "agent" && button("Fork…", () => fork(this.id, 0), "", { data: { act: "fork" } }));
-      this.shownStage = one.stage;
+      this.shownStage = stands;
     }
     say(this.who, [one.agent, one.model].filter(Boolean).join(" · "));
     say(this.title, oneLine(one.prompt, 300) || "(nothing was said)");

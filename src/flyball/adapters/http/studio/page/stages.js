@@ -1,4 +1,4 @@
-// Where a loop may stand, and what may be said to it there.
+// Where a loop may stand, in words.
 
 const KINDS = {
   exploring: "running", planning: "running", architecting: "running", executing: "running", reviewing: "running",
@@ -17,13 +17,4 @@ export function wordsOf(stage) {
 
 export function isOver(stage) {
   return ["complete", "failed", "cancelled"].includes(kindOf(stage));
-}
-
-/** The signals that make sense at a stage; the server has the last word. */
-export function signalsAt(stage) {
-  const kind = kindOf(stage);
-  if (kind === "failed" || kind === "cancelled") return ["retry"];
-  if (kind === "complete") return [];
-  if (kind === "interrupted") return ["go on", "cancel"];
-  return [kind === "paused" ? "resume" : "pause", "feedback", "cancel"];
 }

@@ -8,7 +8,7 @@ import { oneLine } from "./text.js";
 
 const SHOWN = 300;
 const ICONS = {
-  model_call: "◆", tool_call: "▸", wait: "⧖", flow_step: "▪", check: "↺", signal: "✦", child: "↳", child_ended: "↲",
+  model_call: "◆", tool_call: "▸", wait: "⧖", not_run: "▹", flow_step: "▪", check: "↺", signal: "✦", child: "↳", child_ended: "↲",
   resumed: "⏵", retried: "↻", forked: "⑂", end: "●",
 };
 const WORDS = { model_call: "model call", tool_call: "tool call", flow_step: "step", child_ended: "loop below ended" };
