@@ -97,6 +97,7 @@ async def test_a_call_that_waits_is_approved_by_a_key() -> None:
 async def test_a_call_that_waits_is_rejected_with_a_reason() -> None:
     async with about_to_pay() as (ui, _):
         await ui.press("r")
+        await ui.opens(AskText)
         await ui.write("too dear")
         await answered(ui)
         assert "reject: too dear" in ui.said()

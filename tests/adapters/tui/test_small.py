@@ -83,7 +83,7 @@ async def test_what_is_asked_can_be_seen_and_answered(size: tuple[int, int]) -> 
         await ui.press("question_mark")
         await ui.opens(Help)
         await ui.press("end")
-        await ui.until(lambda: shows(ui, "Chat", "Ctrl-O"))
+        await ui.until(lambda: shows(ui, "Esc", "leave it"))
 
 
 @SMALL
