@@ -14,12 +14,21 @@ from pydantic import BaseModel
 
 from flyball import Agent, AgentStep, MemoryJournal, Pipeline, ToolOutput, TransformStep, tool
 from flyball.core.errors import EngineError, FlyballError, JournalCorrupt
-from flyball.core.events import VERSION, Event, ModelAnswered, ModelFailed, Resumed, Started, ToolReturned
+from flyball.core.events import (
+    VERSION,
+    Event,
+    ModelAnswered,
+    ModelFailed,
+    Resumed,
+    SignalReceived,
+    Started,
+    ToolReturned,
+)
 from flyball.core.messages import ResultKind, user
 from flyball.core.phases import Phase
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
-from flyball.inference.answers import tool_call
+from flyball.inference.answers import tool_call, tool_call_answer
 from flyball.inference.scripted import ScriptedEngine
 from flyball.orchestrate.machines import fold
 from flyball.orchestrate.projections.course import CourseStep, StepKind, course
@@ -228,3 +237,18 @@ def test_of_what_is_no_journal() -> None:
     with pytest.raises(JournalCorrupt):
         course([ModelAnswered(2.0, 1, user("hi"))])
     assert course([]) == ()
+
+
+def test_a_call_that_was_rejected_comes_after_the_rejection() -> None:
+    @tool(approval=True)
+    async def burn(city: str) -> str:
+        return city
+
+    spec = Agent(ScriptedEngine("No fire."), tools=[burn]).spec
+    asked = tool_call_answer("burn", {"city": "Rome"}, "c1")
+    rejected = SignalReceived(3.0, Signal(SignalType.REJECT, text="too cruel"))
+    events = [Started(1.0, VERSION, "loop", spec, user("Burn it")), ModelAnswered(2.0, 1, asked), rejected]
+    said, refused = course(events)[-2:]
+    assert (said.kind, said.what) == (StepKind.SIGNAL, "reject")
+    assert (refused.kind, refused.call_id) == (StepKind.NOT_RUN, "c1")
+    assert refused.about == '{"city":"Rome"} → The call was not allowed: too cruel'

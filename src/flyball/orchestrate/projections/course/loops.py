@@ -44,9 +44,9 @@ def loop_course(events: Sequence[Event]) -> tuple[CourseStep, ...]:
         for told in narrator.told(event):
             gathered.steps += gathered.step_of(told)
         assert narrator.state is not None, "an event was folded"
-        gathered.steps += gathered.not_run.steps(event, narrator.state)
         if (step := _moment(event, before)) is not None:
             beside.append(step)
+        beside += gathered.not_run.steps(event, narrator.state)  # who refuses a call is told before it
         if isinstance(event, Forked):
             gathered.begun.clear()  # what was under way there is none of its own
     gathered.steps += [gathered.open(one, None) for one in gathered.begun.values()]
