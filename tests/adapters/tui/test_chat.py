@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from textual.events import Key, Paste
 from textual.screen import Screen
+from textual.widgets import Input
 
 from flyball import Agent
 from flyball.adapters.tui.approvals import Approvals
@@ -97,7 +98,7 @@ async def test_a_call_that_waits_is_approved_by_a_key() -> None:
 async def test_a_call_that_waits_is_rejected_with_a_reason() -> None:
     async with about_to_pay() as (ui, _):
         await ui.press("r")
-        await ui.opens(AskText)
+        await ui.until(lambda: isinstance(ui.app.focused, Input), "room for the reason")
         await ui.write("too dear")
         await answered(ui)
         assert "reject: too dear" in ui.said()
