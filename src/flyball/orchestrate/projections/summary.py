@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from flyball.core.claimed import claimed_did
 from flyball.core.encodable import as_text
 from flyball.core.errors import FlyballError, JournalCorrupt, JournalFailure, LoopNotFound
 from flyball.core.events import Event, Forked, ModelAnswered, ModelFailed, Outcome, Reopened, Resumed
@@ -59,6 +60,7 @@ class LoopSummary(Struct, frozen=True):
       `own` is what its own model calls used, by model: each call is in the `own` of one loop. `cost` is None
       where none is meant or nobody here knows prices; a flow has none, the loops under it have.
     - `prompt` is whole, `answer` cut; `waits` are the calls of loops under it that wait for somebody.
+    - `did` is as whom it acts, if as anybody.
     """
 
     loop_id: str
@@ -80,6 +82,7 @@ class LoopSummary(Struct, frozen=True):
     request_id: str = ""
     trace_id: str = ""
     own: tuple[OwnUse, ...] = ()
+    did: str = ""
 
 
 class Reading:
@@ -199,6 +202,7 @@ def summarized(reading: Reading, stage: str, waits: tuple[str, ...] = ()) -> Loo
         request_id=ids.request_id,
         trace_id=ids.trace_id,
         own=() if is_flow else _own(reading.calls, state, model),
+        did="" if is_flow else claimed_did(state.identity),
     )
 
 
