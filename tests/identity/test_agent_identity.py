@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,7 +106,10 @@ def test_an_identity_without_a_name_is_not_valid() -> None:
         AgentIdentity(did=CLERK).validate()
 
 
-@pytest.mark.parametrize("document", [None, [], {}, {"did": "x"}, {"did": str(CLERK), "credentials": [{}]}])
+NONE: list[Any] = [None, [], {}, {"did": "x"}, {"did": str(CLERK), "credentials": [{}]}]
+
+
+@pytest.mark.parametrize("document", NONE)
 def test_what_is_no_identity_is_refused(document: object) -> None:
     with pytest.raises(IdentityInvalid):
         AgentIdentity.read(document)

@@ -110,6 +110,14 @@ def _round_and_round(_: web.Request) -> web.Response:
     raise web.HTTPFound("/did.json")
 
 
+def _missing(_: web.Request) -> web.Response:
+    return web.Response(status=404)
+
+
+def _large(_: web.Request) -> web.Response:
+    return web.Response(body=b"x" * 300_000)
+
+
 def _down(_: web.Request) -> web.Response:
     raise web.HTTPFound("ftp://127.0.0.1/did.json")
 
@@ -119,8 +127,8 @@ def _down(_: web.Request) -> web.Response:
     [
         (_elsewhere, "another host"),
         (_round_and_round, "more than 3"),
-        (lambda _: web.Response(status=404), "404"),  # pyright: ignore[reportUnknownLambdaType]
-        (lambda _: web.Response(body=b"x" * 300_000), "larger"),  # pyright: ignore[reportUnknownLambdaType]
+        (_missing, "404"),
+        (_large, "larger"),
     ],
     ids=["elsewhere", "round", "missing", "large"],
 )

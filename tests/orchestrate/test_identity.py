@@ -177,7 +177,9 @@ async def test_a_child_is_handed_what_it_takes_and_its_parent_holds(run: Runner)
     result = await run(agent, "go")
     child = await below(result.journal, result.loop_id)
     handed = acts_as(child)
-    assert handed.did == below_it.config.features[0].identity.did  # pyright: ignore[reportAttributeAccessIssue]
+    acting = below_it.bindings().acting
+    assert acting is not None
+    assert handed.did == acting.identity.did
     assert len(set(provider.issued)) == 1
     credential = handed.get_credential(provider.issued[0])
     assert credential is not None

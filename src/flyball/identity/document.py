@@ -71,7 +71,7 @@ class DIDDocument(Kept, frozen=True, kw_only=True, rename=_NAMES):
         """
         uses: tuple[Any, ...] = getattr(self, _FIELDS.get(purpose, ""), ())
         for use in uses:
-            found: Any = use if isinstance(use, dict) else self._named(use)
+            found = self._named(use) if isinstance(use, str) else use
             if found is None:
                 continue
             key = VerificationMethod.read(found)
@@ -82,7 +82,7 @@ class DIDDocument(Kept, frozen=True, kw_only=True, rename=_NAMES):
             return read_public(key.public_key_multibase)
         return None
 
-    def _named(self, name: Any) -> dict[str, Any] | None:
+    def _named(self, name: str) -> dict[str, Any] | None:
         for one in self.verification_method:
             if _absolute(one.get("id"), self.id) == _absolute(name, self.id):
                 return one

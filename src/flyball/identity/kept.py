@@ -110,9 +110,10 @@ def _value(field: FieldInfo, value: Any, where: str) -> Any:
         made: Kept = inner.read(value, where)
         return made
     try:
-        return msgspec.convert(value, field.type)
+        converted: Any = msgspec.convert(value, field.type)
     except msgspec.ValidationError as error:
         raise IdentityInvalid(f"{where} is none: {error}", where=where) from error
+    return converted
 
 
 def _is_kept(kind: Any) -> bool:
