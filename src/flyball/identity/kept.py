@@ -110,7 +110,7 @@ def _value(field: FieldInfo, value: Any, where: str) -> Any:
         made: Kept = inner.read(value, where)
         return made
     try:
-        converted: Any = msgspec.convert(value, field.type)
+        converted = msgspec.convert(value, cast("type[object]", field.type))
     except msgspec.ValidationError as error:
         raise IdentityInvalid(f"{where} is none: {error}", where=where) from error
     return converted
