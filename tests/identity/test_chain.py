@@ -56,6 +56,17 @@ async def test_a_chain_holds_only_as_long_as_its_root() -> None:
     assert (await verify_chain(last, provider)).on("a").problem is Problem.EXPIRED
 
 
+async def test_what_has_run_out_does_not_shorten_what_holds() -> None:
+    provider, clock, (root, *_) = await chain(root=["a"])
+    until = clock.now() + 10
+    old = await provider.issue(root.did, CAPABILITY, {"capability": "a"}, expires=until)
+    await clock.advance(11)
+    below = await provider.create("below")
+    handed_on = await delegate(provider, root.add_credential(old), below, ["a"], now=clock.now())
+    assert handed_on.credentials[0].expires_at is None
+    assert (await verify_chain(handed_on, provider)).granted == ("a",)
+
+
 @pytest.mark.parametrize("who", [0, 1, 2])
 async def test_what_is_revoked_anywhere_is_refused_below(who: int) -> None:
     provider, _, identities = await chain(["a", "b"], ["a", "b"])

@@ -71,6 +71,19 @@ async def test_two_processes_agree_on_the_issuer(tmp_path: Path) -> None:
     assert len(set(await asyncio.gather(*[one.issuer() for one in providers]))) == 1
 
 
+async def test_a_name_that_was_left_half_made_can_be_made(tmp_path: Path) -> None:
+    did = DID.web("example.com")
+    provider = LocalProvider(tmp_path)
+    await provider.create("clerk", did=did)
+    next((tmp_path / "identities").iterdir()).unlink()
+    again = await provider.create("clerk", did=did, capabilities=["x"])
+    assert await provider.verify(again.credentials[0])
+    made = await asyncio.gather(
+        *[provider.create("other", did=DID.web("b.com")) for _ in range(4)], return_exceptions=True
+    )
+    assert [isinstance(one, IdentityInvalid) for one in made].count(False) == 1
+
+
 async def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     taken = tmp_path / "file"
     taken.write_text("")

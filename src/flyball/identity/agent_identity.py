@@ -92,11 +92,7 @@ class AgentIdentity(Keyed, frozen=True, kw_only=True):
         Raises:
             IdentityInvalid: a credential is none.
         """
-        holding = [
-            one
-            for one in self.credentials
-            if one.subject_id == str(self.did) and one.issued_at <= now and not one.is_expired(now)
-        ]
+        holding = [one for one in self.credentials if one.subject_id == str(self.did) and one.is_in_time(now)]
         return tuple(dict.fromkeys([name for one in holding for name in capabilities_in(one)]))
 
     @property

@@ -134,6 +134,10 @@ class VerifiableCredential(
         """Whether its time is over; raises as `validate` does."""
         return self.expires_at is not None and now > self.expires_at
 
+    def is_in_time(self, now: float) -> bool:
+        """Whether its time has come, and is not over; raises as `validate` does."""
+        return self.issued_at <= now and not self.is_expired(now)
+
     def subject(self, kind: type[T]) -> T:
         """What it says, as one of the subjects of `flyball.identity.subjects`, or any type of yours.
 

@@ -58,7 +58,7 @@ async def delegate(
             delegator=str(delegator.did),
             delegate=str(delegate.did),
         )
-    behind = [one for one in above if not set(given).isdisjoint(capabilities_in(one))]
+    behind = [one for one in above if one.is_in_time(now) and not set(given).isdisjoint(capabilities_in(one))]
     ends = [end for one in behind if (end := one.expires_at) is not None]
     until = min(ends, default=None)
     claims = {

@@ -97,7 +97,7 @@ class StoredProvider:
         if did is not None and did.method != WEB:
             raise IdentityInvalid(f"{did} is no did:web: leave it out, and a did:key is made", where="did")
         key, at = SigningKey.new(), self._now()
-        named = key.did if did is None else did
+        named = key.did if did is None else did.without_fragment()
         identity = AgentIdentity(
             did=named,
             display_name=name,
@@ -107,11 +107,16 @@ class StoredProvider:
             metadata=_plain(metadata, "metadata") if metadata else None,
         )
         identity.validate()
-        await asyncio.to_thread(self._keep_key, named, key)
+        if did is not None and self._kept(named) is not None:
+            raise _taken(named)
+        # A key that is there already was left by somebody who got no further: it is as good as any.
+        await asyncio.to_thread(self._store.add, "keys", str(named), _sealed(named, key))
         for capability in dict.fromkeys(capabilities):
             claims = {"capability": capability, "confidence": 1.0}
             identity = identity.add_credential(await self.issue(named, CAPABILITY, claims, expires=expires))
-        await asyncio.to_thread(self._keep, identity)
+        data = identity.marshal_json()
+        if await asyncio.to_thread(self._store.add, "identities", str(named), data) != data:
+            raise _taken(named)
         return identity
 
     async def resolve(self, did: DID) -> AgentIdentity:
@@ -253,10 +258,6 @@ class StoredProvider:
         data = self._store.get("keys", str(did.without_fragment()))
         return None if data is None else _opened(data)
 
-    def _keep_key(self, did: DID, key: SigningKey) -> None:
-        if _opened(self._store.add("keys", str(did), _sealed(did, key))).public != key.public:
-            raise IdentityInvalid(f"there is an identity of {did} here already", where="did")
-
     def _kept(self, did: DID) -> AgentIdentity | None:
         data = self._store.get("identities", str(did.without_fragment()))
         return None if data is None else AgentIdentity.unmarshal_json(data)
@@ -281,6 +282,10 @@ class LocalProvider(StoredProvider):
     def __init__(self, folder: Path | str, **options: Any) -> None:
         self.folder = Path(folder).expanduser()
         super().__init__(FolderStore(self.folder), **options)
+
+
+def _taken(did: DID) -> IdentityInvalid:
+    return IdentityInvalid(f"there is an identity of {did} here already: choose another DID", where="did")
 
 
 def _sealed(did: DID, key: SigningKey) -> bytes:
