@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from flyball.core.errors import IdentityInvalid
+from flyball.identity import base58
 from flyball.identity.credential import (
     CAPABILITY,
     CREDENTIAL,
@@ -135,6 +137,21 @@ def test_no_context_can_be_added() -> None:
     credential = signed()
     more = [*credential.context, "https://evil.example"]
     assert not holds(VerifiableCredential.read({**credential.write(), "@context": more}))
+
+
+def test_a_proof_is_of_the_documents_own_context() -> None:
+    bare = {"@context": ["a"], "id": "urn:1"}
+    proof = proved({"@context": ["b"]}, KEY, KEY.did, NOW).write()
+    del proof["proofValue"]
+    both = sha256(canonical(proof)).digest() + sha256(canonical(bare)).digest()
+    value = "z" + base58.encode(KEY.sign(both))
+    assert not is_proved(bare, Proof.read({**proof, "proofValue": value}), KEY.public)
+
+
+def test_no_key_may_stand_twice() -> None:
+    text = msgspec.json.encode(signed().write()).decode()
+    with pytest.raises(IdentityInvalid, match="twice"):
+        VerifiableCredential.parse(text[:-1] + ',"id":"urn:1"}')
 
 
 def test_another_key_has_not_signed_it() -> None:

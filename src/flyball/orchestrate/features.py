@@ -59,12 +59,12 @@ class Stages(Struct, frozen=True):
     history_processors: tuple[HistoryProcessor, ...] = ()
     watchers: tuple[Watcher, ...] = ()
     tracings: tuple[Tracing, ...] = ()
-    acting: tuple[ActsAs, ...] = ()
+    identity: tuple[ActsAs, ...] = ()
 
     @property
     def acts_as(self) -> ActsAs | None:
         """As whom the agent's loops act."""
-        return self.acting[0] if self.acting else None
+        return self.identity[0] if self.identity else None
 
     @property
     def tracker(self) -> CostTracker | None:
@@ -180,12 +180,12 @@ def _kinds() -> dict[str, type[Feature]]:
         "history_processors": HistoryProcessor,
         "watchers": Watcher,
         "tracings": Tracing,
-        "acting": ActsAs,
+        "identity": ActsAs,
     }
 
 
 _WITHOUT_A_SAY: frozenset[str] = frozenset(
-    {"ambient", "trackers", "default_timeouts", "middleware", "deps", "watchers", "tracings", "acting"}
+    {"ambient", "trackers", "default_timeouts", "middleware", "deps", "watchers", "tracings", "identity"}
 )
 """Places whose features decide nothing about the loop: a loop goes on as well without them."""
 
@@ -211,8 +211,8 @@ def stages_of(features: Iterable[Feature]) -> Stages:
         raise UserError(f"an agent has one reflection at most, not {names}: make one of them")
     if len(stages.deps) > 1:
         raise UserError("an agent has one Deps at most: leave the others out; a run's own are given by deps=")
-    if len(stages.acting) > 1:
-        names = " and ".join([str(one.identity.did) for one in stages.acting])
+    if len(stages.identity) > 1:
+        names = " and ".join([str(one.identity.did) for one in stages.identity])
         raise UserError(f"an agent acts as one identity, not as {names}: leave all but one ActsAs out")
     return stages
 
