@@ -28,6 +28,7 @@ from flyball.orchestrate.editing import editor_loop
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections.loop_entity import loop_entity
+from flyball.orchestrate.projections.summary import summary_of
 from flyball.testing.clock import FakeClock
 from tests.orchestrate.conftest import Runner
 from tests.orchestrate.models import Script
@@ -109,6 +110,7 @@ async def test_it_is_recorded_as_semstreams_has_it_and_told_to_tools(run: Runner
     events = await result.events()
     assert acts_as(events) == identity
     assert loop_entity(events).identity == identity.write()
+    assert (await summary_of(result.journal, result.loop_id)).did == str(identity.did)
     told = [found.content for message in result.messages for found in message.tool_results]
     assert told == [f"paid 5 as {identity.did} with {READ},{WRITE}"]
 

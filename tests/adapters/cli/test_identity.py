@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from flyball import Agent
+from flyball.identity import ActsAs, MemoryProvider
+from flyball.runtime.sqlite import SQLiteJournal
+from flyball.testing import ScriptedEngine
 from tests.adapters.cli.conftest import Flyball
 
 
@@ -108,3 +113,17 @@ def test_two_of_a_name_are_told_apart(flyball: Flyball) -> None:
         created(flyball)
     said = flyball("identity", "show", "clerk")
     assert (said.code, "2 identities" in said.err) == (2, True)
+
+
+def test_a_run_shows_as_whom_it_acts(flyball: Flyball, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+
+    async def ran() -> str:
+        identity = await MemoryProvider().create("clerk", capabilities=["a.read"])
+        async with SQLiteJournal(home / "runs.db") as journal:
+            await Agent(ScriptedEngine("hi"), features=[ActsAs(identity)]).run("go", journal=journal)
+        return str(identity.did)
+
+    did = asyncio.run(ran())
+    assert f"acts as {did}, who may: a.read\n" in flyball("show").out
+    assert flyball("show", "--json").json["identity"]["did"] == did
