@@ -86,6 +86,7 @@ PLANTS = [
     ("layers", "memory.planted", "import flyball.tool.protocol"),
     ("layers", "rerank.planted", "import flyball.context.chunk"),
     ("layers", "context.planted", "import flyball.rerank.candidate"),
+    ("layers", "identity.planted", "import flyball.tool.protocol"),
     ("layers", "orchestrate.planted", "import flyball.runtime.sqlite"),
     ("layers", "orchestrate.planted", "def late():\n    import flyball.runtime.sqlite"),
     ("layers", "runtime.planted", "import flyball.testing"),

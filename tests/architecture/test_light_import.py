@@ -16,6 +16,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 HEAVY = {
     "aiohttp",
+    "cryptography",
     "genai_prices",
     "hypothesis",
     "http.client",
@@ -32,6 +33,7 @@ HEAVY = {
     "pydantic.main",
     "pydantic.type_adapter",
     "pytest",
+    "rfc8785",
     "rich",
     "sqlite3",
     "unittest",
@@ -39,7 +41,7 @@ HEAVY = {
 
 EVERY_MODULE = """
 import importlib, pkgutil
-for package in ("core", "inference", "context", "tool", "prompt", "observe", "orchestrate"):
+for package in ("core", "inference", "context", "tool", "prompt", "observe", "identity", "orchestrate"):
     parent = importlib.import_module(f"flyball.{package}")
     for module in pkgutil.walk_packages(parent.__path__, f"flyball.{package}."):
         if not module.name.startswith(("flyball.prompt.jinja.", "flyball.tool.mcp.wire.")):

@@ -37,6 +37,7 @@ from flyball import (
 )
 from flyball.core.messages import Image, Message, Role, Text, ToolCall, assistant, user
 from flyball.inference.answers import tool_call as call
+from tests.orchestrate.identity_scenarios import IDENTITIES
 from tests.orchestrate.knowledge_scenarios import KNOWLEDGE
 from tests.orchestrate.memory_scenarios import MEMORY
 from tests.orchestrate.middleware_scenarios import MIDDLEWARE
@@ -307,4 +308,5 @@ FEATURES = (
     *WATCHED,
     *TREES,
     *VALIDATION,
+    *IDENTITIES,
 )

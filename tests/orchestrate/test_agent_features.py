@@ -43,8 +43,10 @@ from flyball import (
     stateful,
     tool,
 )
+from flyball.identity import ActsAs
 from flyball.orchestrate.agent_features import COUNTS
 from flyball.orchestrate.features import Stages
+from tests.orchestrate.identity_scenarios import CLERK
 
 GRAMMAR = 'root ::= "yes" | "no"'
 
@@ -126,6 +128,7 @@ ONE_EACH: dict[str, dict[str, Any]] = {
     "has_event_bus": {"features": [EventBus()]},
     "has_tracing": {"features": [Tracing()]},
     "watchers": {"features": [Watcher()]},
+    "has_identity": {"features": [ActsAs(CLERK)]},
 }
 """For each feature, what gives an agent one of it and nothing else."""
 WITH = {"has_knowledge_auto_store": ("has_knowledge_base",), "trace_exporters": ("has_tracing",)}

@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 
 from flyball.core.apart import apart, messages_apart
 from flyball.core.carried import Carried
+from flyball.core.claimed import claimed_capabilities, claimed_did
 from flyball.core.correlation import Correlation
 from flyball.core.detach import Detach, DetachSource
 from flyball.core.errors import DepsError, UserError
@@ -50,7 +51,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     the time at which a function is called by the loop itself, and `spent` what each model call used; tools
     are not told. `detached`: the call had been asked to detach before it was run. `deadline` is when the run
     must be over, in seconds since the epoch; None if there is no such time. `child` is a loop that the call
-    had begun and that is over now: why it is run again.
+    had begun and that is over now: why it is run again. `identity` is as whom the run acts.
     """
 
     loop_id: str
@@ -77,6 +78,7 @@ class RunFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True)
     tool_state: dict[str, Any] | None = None
     deadline: float | None = None
     child: str = ""
+    identity: dict[str, Any] | None = None
 
 
 class RunContext(Generic[DepsT]):
@@ -86,7 +88,18 @@ class RunContext(Generic[DepsT]):
     from within one is told so: `await other.run("…", parent=ctx)` begins a child of this run.
     """
 
-    __slots__ = ("_begun", "_bus", "_deps", "_detach", "_detaches", "_home", "_messages", "_saved", "facts")
+    __slots__ = (
+        "_acting",
+        "_begun",
+        "_bus",
+        "_deps",
+        "_detach",
+        "_detaches",
+        "_home",
+        "_messages",
+        "_saved",
+        "facts",
+    )
 
     def __init__(
         self, deps: DepsT, facts: RunFacts, home: Any = None, detaches: DetachSource | None = None
@@ -121,6 +134,33 @@ class RunContext(Generic[DepsT]):
     @event_bus.setter
     def event_bus(self, bus: Bus) -> None:
         self._bus = bus
+
+    @property
+    def acting(self) -> Any:
+        """What hands the run's capabilities on to loops under it (`flyball.identity.ActsAs`), or None."""
+        try:
+            return self._acting
+        except AttributeError:
+            return None
+
+    @acting.setter
+    def acting(self, acting: Any) -> None:
+        self._acting = acting
+
+    @property
+    def identity(self) -> dict[str, Any] | None:
+        """As whom the run acts, as SemStreams writes it, or None; `AgentIdentity.recorded` reads it."""
+        return apart(self.facts.identity)
+
+    @property
+    def did(self) -> str:
+        """The DID that the run acts under, or an empty text."""
+        return claimed_did(self.facts.identity)
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """What the run's credentials say that it may do; whether they hold, `RequireCapabilities` sees to."""
+        return claimed_capabilities(self.facts.identity)
 
     @property
     def deps(self) -> DepsT:

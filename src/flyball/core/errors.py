@@ -51,6 +51,7 @@
     │   ├── SignalRefused               ORCHESTRATION_SIGNAL_REFUSED
     │   ├── Deferred                    ORCHESTRATION_DEFERRED
     │   ├── AnswerRefused               ORCHESTRATION_ANSWER_REFUSED
+    │   ├── DelegationRefused           ORCHESTRATION_DELEGATION_REFUSED
     │   ├── UnknownAgent                ORCHESTRATION_UNKNOWN_AGENT
     │   ├── WorkPutAside                ORCHESTRATION_WORK_PUT_ASIDE
     │   └── JournalFailure              ORCHESTRATION_JOURNAL_FAILED
@@ -81,6 +82,9 @@
     │   │   └── TemplateVariableMissing     CONFIG_TEMPLATE_VARIABLE_MISSING
     │   ├── InvalidRequest              CONFIG_INVALID_REQUEST
     │   ├── LoopMismatch                CONFIG_LOOP_MISMATCH
+    │   ├── IdentityInvalid             CONFIG_IDENTITY_INVALID
+    │   ├── IdentityNotFound            CONFIG_IDENTITY_NOT_FOUND
+    │   ├── IdentityStorageFailed       CONFIG_IDENTITY_STORAGE
     │   └── ModelRequestsForbidden      CONFIG_MODEL_REQUESTS_FORBIDDEN
     └── Cancellation                cancellation            submit again
         ├── CancelledTimeout            CANCELLED_TIMEOUT
@@ -579,6 +583,12 @@ class AnswerRefused(OrchestrationFailure):
     code = "ORCHESTRATION_ANSWER_REFUSED"
 
 
+class DelegationRefused(OrchestrationFailure):
+    """A loop may not hand capabilities on: details `delegator`, `delegate`."""
+
+    code = "ORCHESTRATION_DELEGATION_REFUSED"
+
+
 class UnknownAgent(OrchestrationFailure):
     """The agent's code is not in this process; another worker may have it."""
 
@@ -763,6 +773,27 @@ class LoopMismatch(ConfigurationFailure):
     """The loop id is taken by a loop with another prompt or spec: details `loop_id`, `differs`."""
 
     code = "CONFIG_LOOP_MISMATCH"
+
+
+class IdentityInvalid(ConfigurationFailure):
+    """A text is no DID, or a document is no credential, DID document or identity: details `where`."""
+
+    code = "CONFIG_IDENTITY_INVALID"
+
+
+class IdentityNotFound(ConfigurationFailure):
+    """Nobody here knows a DID, its key or a credential: details `did` or `credential`.
+
+    Retryable where it was asked for over the network, and that failed.
+    """
+
+    code = "CONFIG_IDENTITY_NOT_FOUND"
+
+
+class IdentityStorageFailed(ConfigurationFailure):
+    """The folder of identities and keys cannot be read or written: details `path`."""
+
+    code = "CONFIG_IDENTITY_STORAGE"
 
 
 class ModelRequestsForbidden(ConfigurationFailure):

@@ -81,6 +81,8 @@ class Started(_Event, frozen=True, tag="started"):
     """When the run that it is begun from must be over: it may not take longer than that either."""
     paused: bool = False
     """Whether the run that it is begun from is paused: then it begins so."""
+    identity: dict[str, Any] | None = None
+    """As whom it acts, with what was handed on to it, as SemStreams writes an identity."""
 
 
 class Forked(_Event, frozen=True, tag="forked"):
@@ -92,6 +94,8 @@ class Forked(_Event, frozen=True, tag="forked"):
     turn: int
     spec: LoopSpec
     prompt: Message | None = None
+    identity: dict[str, Any] | None = None
+    """As whom it acts: what the other was handed on is not its own."""
 
 
 class Resumed(_Event, frozen=True, tag="resumed"):

@@ -425,6 +425,7 @@ class Agent(Generic[DepsT, OutputT]):
             prompt=prompt_message(prompt),
             into=into,
             new_loop_id=new_loop_id,
+            identity=bindings.identity,
         )
         drive = await Drive.take_over(bindings, into or journal, forked)
         await drive.run()
@@ -553,6 +554,8 @@ class Agent(Generic[DepsT, OutputT]):
             message = prompt_message(prompt)
         loop_id = new_id()
         started = Started(SYSTEM_CLOCK.now(), VERSION, loop_id, bindings.spec, message)
+        if bindings.identity is not None:
+            started = replace(started, identity=bindings.identity)
         if message is None:
             check_question(started)
         journal = MemoryJournal(started)
@@ -563,11 +566,7 @@ class Agent(Generic[DepsT, OutputT]):
     async def _begin(self, prompt: Content | None, options: Any) -> Drive:
         if not options:
             return self._fresh(prompt)
-        check_options(options)
-        bindings = self._bound(options)
-        clock = options.get("clock", SYSTEM_CLOCK)
-        started = started_by(bindings.spec, prompt_message(prompt), options, clock.now())
-        check_question(started)
+        bindings, started, clock = await self.beginning(prompt, options)
         journal = options.get("journal")
         if results := for_recorded(options):
             await send_results(journal, started.loop_id, results, clock, started)
@@ -593,7 +592,7 @@ class Agent(Generic[DepsT, OutputT]):
             finally:
                 drive.close()
             return
-        bindings, started, clock = self.begun(prompt, options)
+        bindings, started, clock = await self.beginning(prompt, options)
         runtime: Driver = options["runtime"]
         if results := for_recorded(options):
             await runtime.answer(started.loop_id, results, started)
@@ -606,7 +605,7 @@ class Agent(Generic[DepsT, OutputT]):
 
     async def _run_elsewhere(self, prompt: Content | None, options: Any) -> RunResult[OutputT]:
         """Hand the loop to another driver."""
-        bindings, started, clock = self.begun(prompt, options)
+        bindings, started, clock = await self.beginning(prompt, options)
         runtime: Driver = options["runtime"]
         if results := for_recorded(options):
             await runtime.answer(started.loop_id, results, started)
@@ -630,8 +629,25 @@ class Agent(Generic[DepsT, OutputT]):
         check_options(options)
         bindings = self._bound(options)
         clock = options.get("clock", SYSTEM_CLOCK)
-        started = started_by(bindings.spec, prompt_message(prompt), options, clock.now())
+        message = prompt_message(prompt)
+        started = started_by(bindings.spec, message, options, clock.now(), bindings.identity)
         check_question(started)
+        return bindings, started, clock
+
+    async def beginning(
+        self, prompt: Content | None, options: Mapping[str, Any]
+    ) -> tuple[Bindings, Started, Clock]:
+        """`begun`, with what the run that this one is begun from hands on; that may have to be issued.
+
+        Raises:
+            UserError: an option that does not exist or cannot be, or nothing to run.
+            DelegationRefused: it was handed on too often.
+        """
+        bindings, started, clock = self.begun(prompt, options)
+        if bindings.acting is not None and "parent" in options:
+            from flyball.orchestrate.delegating import delegated
+
+            started = await delegated(started, bindings, options)
         return bindings, started, clock
 
     def _bound(self, options: Any) -> Bindings:

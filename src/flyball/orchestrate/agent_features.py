@@ -81,6 +81,8 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
     trace_exporters: int = 0
     watchers: int = 0
     """Those of one's own, which are neither hooks nor an event bus."""
+    has_identity: bool = False
+    """Whether its loops act as somebody."""
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -148,5 +150,6 @@ COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
     "has_tracing": lambda _, stages: bool(stages.tracings),
     "trace_exporters": lambda _, stages: sum([len(one.exporters) for one in stages.tracings]),
     "watchers": lambda _, stages: len(stages.watchers) - len(stages.hooks) - (stages.bus is not None),
+    "has_identity": lambda _, stages: bool(stages.identity),
 }
 """How each is found: who adds a feature to agents adds a field above, and a line here."""

@@ -54,7 +54,9 @@ class Askable(Protocol):
         """The code behind it."""
         ...
 
-    def begun(self, prompt: Content | None, options: Mapping[str, Any]) -> tuple[Bindings, Started, Clock]:
+    async def beginning(
+        self, prompt: Content | None, options: Mapping[str, Any]
+    ) -> tuple[Bindings, Started, Clock]:
         """What a loop of it begins with; nothing is recorded yet."""
         ...
 
@@ -195,7 +197,7 @@ class AgentTool:
         if known := options["parent"].facts.child:
             events, loop_id = await runtime.journal.read(known), known
         else:
-            _, started, _ = self.agent.begun(prompt, options)
+            _, started, _ = await self.agent.beginning(prompt, {**options, "runtime": runtime})
             events, loop_id = await runtime.ask_for(started), started.loop_id
         state = fold(events, f"loop {loop_id}") if events else None
         # That a known one is over is recorded above. Of another, its own end says so: until then what it used

@@ -41,8 +41,10 @@ def check_question(started: Started) -> None:
     check_history(started.history, complete=True)
 
 
-def started_by(spec: LoopSpec, prompt: Message | None, options: Any, now: float) -> Started:
-    """The first event of a run, from its spec, its prompt and its options.
+def started_by(
+    spec: LoopSpec, prompt: Message | None, options: Any, now: float, identity: dict[str, Any] | None = None
+) -> Started:
+    """The first event of a run, from its spec, its prompt, its options, and as whom it acts.
 
     Raises:
         UserError: an option cannot be recorded, or is none.
@@ -83,6 +85,7 @@ def started_by(spec: LoopSpec, prompt: Message | None, options: Any, now: float)
         metadata,
         carried=carried,
         tool_state=tool_state,
+        identity=identity,
     )
     return under(options["parent"], started, options) if "parent" in options else started
 

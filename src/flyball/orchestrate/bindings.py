@@ -49,6 +49,7 @@ class Bindings:
     """Everything that a loop under a spec needs and that is code: never recorded, never sent."""
 
     __slots__ = (
+        "acting",
         "approval",
         "bus",
         "deliveries",
@@ -57,6 +58,7 @@ class Bindings:
         "engine",
         "engines",
         "filters",
+        "identity",
         "lent",
         "model",
         "output",
@@ -111,6 +113,10 @@ class Bindings:
         self.stages = stages
         self.bus = stages.bus
         """Where its functions may publish events, if anywhere."""
+        self.acting = stages.acts_as
+        """As whom its loops act, if as anybody."""
+        self.identity = None if self.acting is None else self.acting.document
+        """The same, as it is recorded."""
         self.tracker = stages.tracker
         """Who says what a run cost, if anybody does."""
         self.watched = watched

@@ -194,6 +194,12 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         tools = {
             name: PublishingTool(tool, bus) if tool.wants_context else tool for name, tool in tools.items()
         }
+    if (acting := stages.acts_as) is not None:
+        from flyball.tool.acting import ActingTool
+
+        tools = {
+            name: ActingTool(tool, acting) if tool.wants_context else tool for name, tool in tools.items()
+        }
     specs = {name: tool.spec for name, tool in tools.items()}
     made = LoopSpec(
         agent=config.name,

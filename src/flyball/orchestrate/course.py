@@ -76,6 +76,8 @@ def started(event: Started) -> State:
         state.tool_state = event.tool_state
     if event.carried is not None:
         _take_over(state, event.carried)
+    if event.identity is not None:
+        state.identity = event.identity
     if history:
         state.ids = {part.id for message in history for part in message.parts if type(part) is ToolCall}
     if spec.instructions:
@@ -264,6 +266,7 @@ def forked(state: State, event: Forked) -> None:
     state.spec = event.spec
     state.epoch, state.attempt = 0, 1
     state.parent_loop_id, state.depth, state.children = "", 0, ()  # a fork stands by itself
+    state.identity = event.identity
     state.started_at = event.at
     reflections = (
         None if over else state.reflections

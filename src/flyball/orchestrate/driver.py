@@ -58,7 +58,7 @@ from flyball.orchestrate.children import (
 )
 from flyball.orchestrate.claims import claim_on, kept
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.editing import editor_bindings, editor_loop, editor_started
+from flyball.orchestrate.editing import editor_beginning, editor_bindings, editor_loop
 from flyball.orchestrate.family import pass_on
 from flyball.orchestrate.journal import Claim, Journal
 from flyball.orchestrate.machine import fold, owed, start, take
@@ -486,7 +486,7 @@ class Drive(Performing):
             if await journal.read(loop_id):
                 self.editor = await type(self).take_over(bindings, journal, loop_id, clock)
             else:
-                started = editor_started(self.state, bindings.spec, clock.now())
+                started = await editor_beginning(self.state, self.bindings, clock.now(), journal)
                 begin, shared = type(self).begin, self.shared
                 self.editor = await begin(bindings, journal, started, clock, shared=shared, parent=self)
         return self.editor

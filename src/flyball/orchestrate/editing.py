@@ -106,6 +106,25 @@ def editor_started(state: State, spec: LoopSpec, at: float) -> Started:
     return replace(task_started(task, limited(spec, deepest), at), correlation=correlation)
 
 
+async def editor_beginning(state: State, bindings: Bindings, at: float, journal: Journal) -> Started:
+    """`editor_started`, with as whom the editor acts, and what the architect hands on to it.
+
+    `bindings` are the architect's.
+
+    Raises:
+        UserError: there is no editor here.
+        FlyballError: what is handed on could not be issued.
+    """
+    editor = editor_bindings(bindings)
+    started = editor_started(state, editor.spec, at)
+    if editor.acting is None:
+        return started
+    from flyball.orchestrate.delegating import handed_on
+
+    started = replace(started, identity=editor.identity)
+    return await handed_on(started, editor, bindings.acting, state.identity, journal)
+
+
 async def take_leave(
     effect: End,
     state: State,
@@ -155,13 +174,13 @@ async def _begin_editor(  # noqa: PLR0917 - as `take_leave` has them
     parent: Parent | None,
     spawn: Spawn | None,
 ) -> None:
-    spec = editor_bindings(bindings).spec
+    started = await editor_beginning(state, bindings, clock.now(), journal)
     if spawn is not None:
         child = ChildStarted(clock.now(), editor_loop(state.loop_id), effect.editor)
         await (parent or RecordedParent(journal, state.loop_id)).hear(child)
-        await spawn(editor_started(state, spec, clock.now()))
+        await spawn(started)
         return
     try:
-        await begin(journal, editor_started(state, spec, clock.now()), clock, parent)
+        await begin(journal, started, clock, parent)
     except JournalConflict:
         return  # it was begun when this was done before

@@ -34,6 +34,7 @@ def run_facts(state: State, at: float = 0.0) -> RunFacts:
         spent=spent(state),
         tool_state=state.tool_state,
         deadline=state.deadline,
+        identity=state.identity,
     )
 
 
@@ -47,6 +48,8 @@ def in_context(facts: RunFacts, bindings: Bindings, deps: Any, home: Any = None)
     context = RunContext(deps, facts, home)
     if bindings.bus is not None:
         context.event_bus = bindings.bus
+    if bindings.acting is not None:
+        context.acting = bindings.acting
     return context
 
 
@@ -76,6 +79,7 @@ def call_facts(state: State, effect: Execute) -> RunFacts:
         detached=effect.index in state.detached,
         tool_state=state.tool_state,
         deadline=state.deadline,
+        identity=state.identity,
     )
 
 

@@ -14,6 +14,7 @@ from flyball.core.feature import Feature
 if TYPE_CHECKING:
     from flyball.context.knowledge import Knowledge
     from flyball.core.deps import Deps
+    from flyball.identity.acting import ActsAs
     from flyball.inference.middleware.kinds import Middleware
     from flyball.memory.compactor import Compactor
     from flyball.memory.processor import HistoryProcessor
@@ -58,6 +59,12 @@ class Stages(Struct, frozen=True):
     history_processors: tuple[HistoryProcessor, ...] = ()
     watchers: tuple[Watcher, ...] = ()
     tracings: tuple[Tracing, ...] = ()
+    identity: tuple[ActsAs, ...] = ()
+
+    @property
+    def acts_as(self) -> ActsAs | None:
+        """As whom the agent's loops act."""
+        return self.identity[0] if self.identity else None
 
     @property
     def tracker(self) -> CostTracker | None:
@@ -133,6 +140,7 @@ def _kinds() -> dict[str, type[Feature]]:
     """The kind of feature that has its say at each place. Only who has features needs them."""
     from flyball.context.knowledge import Knowledge
     from flyball.core.deps import Deps
+    from flyball.identity.acting import ActsAs
     from flyball.inference.middleware.kinds import Middleware
     from flyball.memory.compactor import Compactor
     from flyball.memory.processor import HistoryProcessor
@@ -172,11 +180,12 @@ def _kinds() -> dict[str, type[Feature]]:
         "history_processors": HistoryProcessor,
         "watchers": Watcher,
         "tracings": Tracing,
+        "identity": ActsAs,
     }
 
 
 _WITHOUT_A_SAY: frozenset[str] = frozenset(
-    {"ambient", "trackers", "default_timeouts", "middleware", "deps", "watchers", "tracings"}
+    {"ambient", "trackers", "default_timeouts", "middleware", "deps", "watchers", "tracings", "identity"}
 )
 """Places whose features decide nothing about the loop: a loop goes on as well without them."""
 
@@ -187,7 +196,7 @@ def stages_of(features: Iterable[Feature]) -> Stages:
     """Features, sorted; one that is of several kinds stands in several places.
 
     Raises:
-        UserError: there is more than one reflection, or more than one set of dependencies.
+        UserError: there is more than one reflection, set of dependencies or identity.
     """
     given = tuple(features)
     if not given:
@@ -202,6 +211,9 @@ def stages_of(features: Iterable[Feature]) -> Stages:
         raise UserError(f"an agent has one reflection at most, not {names}: make one of them")
     if len(stages.deps) > 1:
         raise UserError("an agent has one Deps at most: leave the others out; a run's own are given by deps=")
+    if len(stages.identity) > 1:
+        names = " and ".join([str(one.identity.did) for one in stages.identity])
+        raise UserError(f"an agent acts as one identity, not as {names}: leave all but one ActsAs out")
     return stages
 
 

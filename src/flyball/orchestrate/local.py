@@ -88,7 +88,7 @@ class LocalRuntime:
     ) -> str:
         """See `Runtime.submit`."""
         check_submitted(options, self._journal)
-        bindings, started, clock = agent.begun(prompt, options)
+        bindings, started, clock = await agent.beginning(prompt, options)
         await self._begin(bindings, started, clock)
         return started.loop_id
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flyball.core.clock import Clock
 from flyball.core.errors import JournalConflict, LoopNotFound, UserError
@@ -188,6 +189,7 @@ async def fork(
     into: Journal | None = None,
     new_loop_id: str | None = None,
     clock: Clock = SYSTEM_CLOCK,
+    identity: dict[str, Any] | None = None,
 ) -> str:
     """Make a new loop that shares another's first `turn` turns and goes on under its own spec; its id.
 
@@ -211,7 +213,7 @@ async def fork(
     identifier = new_loop_id or new_id()
     if await (into or journal).read(identifier):
         raise UserError(f"there is a loop {identifier!r} already: choose another new_loop_id")
-    forked = Forked(clock.now(), VERSION, identifier, loop_id, turn, spec, prompt)
+    forked = Forked(clock.now(), VERSION, identifier, loop_id, turn, spec, prompt, identity)
     await (into or journal).append(identifier, (*prefix, forked), 0)
     return identifier
 

@@ -199,6 +199,8 @@ class State(Struct, gc=False):
     """The output, where a validator changed it."""
     compaction: Compaction | None = None
     """What the history was summed up to, and when that was last tried."""
+    identity: dict[str, Any] | None = None
+    """As whom it acts."""
 
 
 def turns_before(state: State) -> int:

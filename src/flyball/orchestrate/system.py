@@ -379,7 +379,8 @@ class System:
         config = self.agent.clone().config
         model = changes.get("model", config.model)
         config = config.changed(**recorded_policy(state.spec, config)).changed(**changes)
-        spec = bind(config.changed(model=self._engine_for(model))).spec
+        bound = bind(config.changed(model=self._engine_for(model)))
+        spec = bound.spec
         if isinstance(model, str):
             spec = replace(spec, model=model)
         given = {"clock": self._options["clock"]} if "clock" in self._options else {}
@@ -390,6 +391,7 @@ class System:
             spec,
             prompt=prompt_message(prompt),
             new_loop_id=new_loop_id or None,
+            identity=bound.identity,
             **given,
         )
 

@@ -39,10 +39,12 @@ def task_started(
     *,
     loop_id: str | None = None,
     history: Iterable[Message] = (),
+    identity: dict[str, Any] | None = None,
 ) -> Started:
     """The beginning of the loop that a task asks for, under an agent's spec.
 
     `history` is the conversation that it goes on with, if any; then it is a loop of its own, `loop_id`.
+    `identity` is as whom the agent acts.
     """
     return Started(
         at,
@@ -55,6 +57,7 @@ def task_started(
         task.loop_metadata(),
         task.parent_loop_id,
         task.depth,
+        identity=identity,
     )
 
 

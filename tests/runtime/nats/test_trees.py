@@ -14,6 +14,7 @@ from flyball import Agent, CallDeferred, DeferredToolResult, RunContext, calls_w
 from flyball.core.errors import CancelledSignal, SignalRefused, UserError
 from flyball.core.events import ChildEnded, Outcome, SignalReceived, ToolReturned
 from flyball.core.messages import Role
+from flyball.identity import ActsAs, AgentIdentity, MemoryProvider, verify_chain
 from flyball.inference.answers import tool_call as call
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
@@ -324,3 +325,22 @@ async def test_a_cancel_reaches_all(runtime: NatsRuntime) -> None:
                 await asyncio.sleep(0.01)
     state = await loop(runtime, low.loop_id)
     assert (state.depth, state.outcome) == (2, Outcome.CANCELLED)
+
+
+# Identities
+
+
+@pytest.mark.parametrize("nearby", [True, False])
+async def test_a_child_is_handed_what_its_parent_holds(runtime: NatsRuntime, nearby: bool) -> None:
+    provider = MemoryProvider()
+    clerk, boss = await provider.create("clerk"), await provider.create("boss", capabilities=["a", "b"])
+    below = Agent(Script("ok"), name="clerk", features=[ActsAs(clerk, provider, takes=["a", "c"])])
+    ask = Script(call("clerk", {"prompt": "?"}), "done")
+    agent = Agent(ask, tools=[below.as_tool()], name="boss", features=[ActsAs(boss, provider)])
+    async with working(runtime, agent, nearby=nearby):
+        await asyncio.wait_for(agent.run("go", runtime=runtime, loop_id="root"), PATIENCE)
+    assert (await loop(runtime, "root")).identity == boss.write()
+    handed = AgentIdentity.recorded((await lowest(runtime, "root")).identity)
+    assert handed is not None
+    assert handed.did == clerk.did
+    assert (await verify_chain(handed, provider)).granted == ("a",)

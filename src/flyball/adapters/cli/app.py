@@ -36,6 +36,11 @@ app = App(
 tokens = App(
     name="tokens", help="The tokens that open `flyball serve` to others: add, list, revoke.", sort_key=9
 )
+identity = App(
+    name="identity",
+    help="Who agents are, and what they may do: create, list, show, issue, verify.",
+    sort_key=9,
+)
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
 mcp = App(name="mcp", help="MCP: serve agents to clients, list what servers offer.", sort_key=9)
 _COMMANDS = {
@@ -76,6 +81,16 @@ _TOKENS = {
     "list": "List the tokens, without their secrets.",
     "revoke": "Take a token away.",
 }
+_IDENTITY = {
+    "create_identity": ("create", "Make an identity, with a key of its own."),
+    "list_identities": ("list", "List the identities that are kept here."),
+    "show_identity": ("show", "Show an identity, and whether its credentials hold."),
+    "issue_credential": ("issue", "Give an identity more capabilities."),
+    "verify_file": ("verify", "Look whether a credential holds, or all that an identity claims."),
+    "revoke_credential": ("revoke", "Take a credential back."),
+    "delete_identity": ("delete", "Forget an identity and its key."),
+}
+"""The commands about identities, by their functions."""
 _MCP = {
     "mcp_serving:serve_mcp": ("serve", "Serve agents to an MCP client over stdin and stdout."),
     "mcp:list_tools": (
@@ -95,6 +110,9 @@ app.command(models)
 for name, about in _TOKENS.items():
     tokens.command(f"{_HERE}.tokens:{name}_token{'s' if name == 'list' else ''}", name=name, help=about)
 app.command(tokens)
+for function, (name, about) in _IDENTITY.items():
+    identity.command(f"{_HERE}.identity:{function}", name=name, help=about)
+app.command(identity)
 for place, (name, about) in _MCP.items():
     mcp.command(f"{_HERE}.{place}", name=name, help=about)
 app.command(mcp)

@@ -53,14 +53,19 @@ async def _show(name: str, shared: Shared) -> int:
 
             line = to_builtins(await line_of(journal, loop_id))
             steps = to_builtins(timeline(events))
-            write_json({**line, "answer": state.answer, "timeline": steps})
+            acts_as = {} if state.identity is None else {"identity": state.identity}
+            write_json({**line, **acts_as, "answer": state.answer, "timeline": steps})
             return 0
     from rich.text import Text
 
     from flyball.adapters.cli.screen import out, plain
     from flyball.adapters.cli.timeline import print_timeline, print_waits
+    from flyball.core.claimed import claimed_capabilities, claimed_did
 
     print_timeline(events)
+    if state.identity is not None:
+        may = ", ".join(claimed_capabilities(state.identity)) or "nothing"
+        out().print(Text(plain(f"acts as {claimed_did(state.identity)}, who may: {may}"), style="dim"))
     print_waits(waits)
     if state.answer:
         out().print(Text(f"\n{plain(state.answer)}"), soft_wrap=True)

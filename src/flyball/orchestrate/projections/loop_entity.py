@@ -80,6 +80,7 @@ def entity_of(state: State, *, paused_by: str = "", decided_at: float | None = N
         result=result_of(state) if over else "",
         error=state.error.message if over and state.error is not None else "",
         completed_at=decided_at if over else None,
+        identity=state.identity,
         **_depth_of(state),
         **told_of(state, _TOLD),
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from flyball.core.claimed import claimed_did
 from flyball.core.encodable import as_text
 from flyball.core.errors import FlyballError, JournalCorrupt, JournalFailure, LoopNotFound
 from flyball.core.events import Event, Forked, ModelAnswered, ModelFailed, Outcome, Reopened, Resumed
@@ -62,6 +63,7 @@ class LoopSummary(Struct, frozen=True):
       where none is meant or nobody here knows prices; a flow has none, the loops under it have.
     - `prompt` is whole, `answer` cut; `waits` are the calls of loops under it that wait for somebody.
     - `signals` are those that fit where it stands: what a person may be offered to say.
+    - `did` is as whom it acts, if as anybody.
     """
 
     loop_id: str
@@ -84,6 +86,7 @@ class LoopSummary(Struct, frozen=True):
     trace_id: str = ""
     own: tuple[OwnUse, ...] = ()
     signals: tuple[SignalType, ...] = ()
+    did: str = ""
 
 
 class Reading:
@@ -204,6 +207,7 @@ def summarized(reading: Reading, stage: str, waits: tuple[str, ...] = ()) -> Loo
         trace_id=ids.trace_id,
         own=() if is_flow else _own(reading.calls, state, model),
         signals=fitting(state),
+        did="" if is_flow else claimed_did(state.identity),
     )
 
 

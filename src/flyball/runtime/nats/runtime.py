@@ -107,7 +107,7 @@ class NatsRuntime:
             JournalUnreachable: no loop worker took it up. It is on the wire all the same.
         """
         check_submitted(options, self.journal)
-        bindings, started, _ = agent.begun(prompt, options)
+        bindings, started, _ = await agent.beginning(prompt, options)
         self._check(bindings, None)
         await self.begin(started)
         return started.loop_id

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flyball.testing.conformance.engine import EngineConformance
+    from flyball.testing.conformance.identity import IdentityProviderConformance
     from flyball.testing.conformance.journal import JournalConformance
     from flyball.testing.conformance.recorders import (
         CostRecorderConformance,
@@ -24,6 +25,7 @@ __all__ = [
     "CostRecorderConformance",
     "EngineConformance",
     "EventLogConformance",
+    "IdentityProviderConformance",
     "JournalConformance",
     "MetricsConformance",
     "RetrieverConformance",
@@ -35,6 +37,7 @@ _HOMES = {
     "CostRecorderConformance": "recorders",
     "EngineConformance": "engine",
     "EventLogConformance": "recorders",
+    "IdentityProviderConformance": "identity",
     "JournalConformance": "journal",
     "MetricsConformance": "recorders",
     "RetrieverConformance": "retriever",

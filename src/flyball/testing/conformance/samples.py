@@ -97,6 +97,7 @@ def every_event() -> list[Event]:
                 {"sky": [_ODD_TEXT]},
             ),
             tool_state={"sky": [1, None, {"deep": _ODD_TEXT}]},
+            identity={"did": "did:key:z6Mk", "display_name": _ODD_TEXT, "credentials": [{"type": ["a"]}]},
         ),
         Started(at=0.0, version=VERSION, loop_id="bare", spec=LoopSpec()),
         Forked(

@@ -315,14 +315,18 @@ class LoopWorker:
         events = await self._journal.read(loop_of_task(task))
         if not events or not task.loop_id:
             bindings = self._agents.for_task(task.role, task.metadata)
-            return Report(loop_of_task(task), task_started(task, bindings.spec, now))
+            begun = task_started(task, bindings.spec, now, identity=bindings.identity)
+            return Report(loop_of_task(task), begun)
         state = fold(events, f"loop {task.loop_id}")
         if state.at not in OVER:
             said = Signal(SignalType.FEEDBACK, f"{task.task_id}/task", task.user_id, task.prompt)
             return Report(task.loop_id, signal_event(said, now))
-        spec = self._agents.get(state.spec.agent).spec
+        bindings = self._agents.get(state.spec.agent)
         history = [message for message in state.history if message.role is not Role.SYSTEM]
-        return Report(task.task_id, task_started(task, spec, now, loop_id=task.task_id, history=history))
+        begun = task_started(
+            task, bindings.spec, now, loop_id=task.task_id, history=history, identity=bindings.identity
+        )
+        return Report(task.task_id, begun)
 
     async def _begin(self, told: Report | Returned) -> bool:
         """Begin a loop, if that is what is told and it is not there; whether it was begun now."""
