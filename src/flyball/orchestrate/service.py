@@ -44,6 +44,7 @@ from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machines import AnyState, stage
+from flyball.orchestrate.permissions import Permissions, Person, owner_of
 from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
@@ -69,6 +70,7 @@ class Service:
         runtime: who carries their loops on; whoever made it closes it.
         deps: what the agents' tools and functions get, where the loops run in this process.
         dead: what was put aside, where there is such a thing.
+        permissions: who may say what to loops, where it is said who speaks.
         options: what `System` takes besides (`planner`, `redundancy`, ...).
     """
 
@@ -79,9 +81,11 @@ class Service:
         *,
         deps: Any = None,
         dead: DeadLetters | None = None,
+        permissions: Permissions = Permissions(),  # noqa: B008 - it is frozen
         **options: Any,
     ) -> None:
         self.runtime = runtime
+        self.permissions = permissions
         self.dead = dead
         self.catalogue = Catalogue(runtime.journal)
         self._options: dict[str, Any] = {**options, "runtime": runtime, "journal": runtime.journal}
@@ -302,16 +306,21 @@ class Service:
         _, state = await self.load(loop_id)
         return await self._reader_of(state).replay(loop_id)
 
-    async def signal(self, loop_id: str, signal: Signal | SignalType) -> Stage:
+    async def signal(self, loop_id: str, signal: Signal | SignalType, *, who: Person | None = None) -> Stage:
         """Say something to a loop; recorded when this returns, with the stage in which it was taken.
 
-        A loop that nobody drives is driven on here, if its agent is here.
+        A loop that nobody drives is driven on here, if its agent is here. `who` says it, where that is to be
+        looked at: it is theirs to say, or it is refused.
 
         Raises:
             LoopNotFound: there is no such loop.
+            NotPermitted: who says it may not.
             SignalRefused: it does not fit where the loop stands; it says which do.
         """
         signal = as_signal(signal)
+        if who is not None:
+            _, state = await self.load(loop_id)
+            self.permissions.check_signal(who, signal.type, owner_of(state.metadata))
         if signal.type is SignalType.RETRY:
             await self.resume(loop_id, retry=signal)
             _, state = await self.load(loop_id)

@@ -26,6 +26,7 @@ from flyball.orchestrate.contracts.asked import asked_in
 from flyball.orchestrate.correlation import loop_correlation
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState, fold, take
+from flyball.orchestrate.permissions import channel_of, owner_of
 from flyball.orchestrate.projections.cost import cost_of, cost_of_calls
 from flyball.orchestrate.projections.loop_entity import result_of
 from flyball.orchestrate.projections.shortened import cut
@@ -59,6 +60,7 @@ class LoopSummary(Struct, frozen=True):
       `own` is what its own model calls used, by model: each call is in the `own` of one loop. `cost` is None
       where none is meant or nobody here knows prices; a flow has none, the loops under it have.
     - `prompt` is whole, `answer` cut; `waits` are the calls of loops under it that wait for somebody.
+    - `user_id` is whose it is, where somebody's, and `channel` where they talk, as `type/id`.
     """
 
     loop_id: str
@@ -80,6 +82,8 @@ class LoopSummary(Struct, frozen=True):
     request_id: str = ""
     trace_id: str = ""
     own: tuple[OwnUse, ...] = ()
+    user_id: str = ""
+    channel: str = ""
 
 
 class Reading:
@@ -190,7 +194,7 @@ def summarized(reading: Reading, stage: str, waits: tuple[str, ...] = ()) -> Loo
         turns=len(state.ended) if is_flow else state.turn,
         usage=state.usage,
         prompt=said_first(state),
-        answer=cut(_answer(state), LONGEST_ANSWER),
+        answer=cut(answer_of(state), LONGEST_ANSWER),
         error="" if state.error is None else state.error.code,
         waits=waits,
         cost=None if is_flow else cost_of(reading.marks, state),
@@ -199,6 +203,8 @@ def summarized(reading: Reading, stage: str, waits: tuple[str, ...] = ()) -> Loo
         request_id=ids.request_id,
         trace_id=ids.trace_id,
         own=() if is_flow else _own(reading.calls, state, model),
+        user_id=owner_of(state.metadata),
+        channel=channel_of(state.metadata),
     )
 
 
@@ -215,7 +221,7 @@ def said_first(state: AnyState) -> str:
     return asked[-1].text if asked else ""
 
 
-def _answer(state: AnyState) -> str:
+def answer_of(state: AnyState) -> str:
     """What came of a loop that has ended well, as text."""
     if isinstance(state, State):
         return result_of(state)
