@@ -50,7 +50,7 @@ _AGENT = "agent"
 """The key of a message's metadata under which it may name an agent."""
 _LOOKED_BACK = 4
 """How many loops of a conversation are looked at for a message that comes again."""
-_AT_MOST = 8
+_AT_MOST = 64
 """How often it is tried to go on with a conversation in which others say something at the same time."""
 
 
