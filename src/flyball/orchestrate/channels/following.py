@@ -19,11 +19,12 @@ _ROOM = 256
 
 
 async def told_of(
-    service: Service, address: Address, loop_id: str, after: int = 0
+    service: Service, address: Address, loop_id: str, after: int = 0, *, till_it_rests: bool = False
 ) -> AsyncGenerator[UserResponse]:
     """What somebody is told of a loop, and of those under it, as it happens, to its end.
 
-    `after`: what events of the loop up to this number say was told before.
+    `after`: what events of the loop up to this number say was told before. `till_it_rests`: or until the loop
+    waits for somebody.
     """
     queue: asyncio.Queue[UserResponse] = asyncio.Queue(_ROOM)
     tasks: dict[str, asyncio.Task[None]] = {}
@@ -43,11 +44,16 @@ async def told_of(
         events = await service.journal.read(name)
         for number, event in enumerate(events, 1):
             await take(telling, Recorded(number, event), known)
-        if events and isinstance(events[-1], Ended):
+        if (events and isinstance(events[-1], Ended)) or (name == loop_id and at_rest(telling)):
             return
         async with aclosing(service.follow(name, len(events))) as course:
             async for one in course:
                 await take(telling, one, known)
+                if name == loop_id and at_rest(telling):
+                    return
+
+    def at_rest(telling: Telling) -> bool:
+        return till_it_rests and telling.rests
 
     def begin(name: str, telling: Telling, known: int) -> asyncio.Task[None]:
         task = tasks[name] = asyncio.create_task(follow(name, telling, known), name=f"told of {name}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flyball.core.errors import JournalCorrupt
-from flyball.core.events import Ended, Event, FlowStarted, Outcome, Reopened, SignalReceived, Started
+from flyball.core.events import Ended, Event, FlowStarted, Outcome, Reopened, SignalReceived, Stage, Started
 from flyball.core.forms.semstreams import (
     BlockType,
     ResponseAction,
@@ -28,12 +28,14 @@ from flyball.core.messages import Message, Role
 from flyball.core.signals import SignalType
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.text import text_in
+from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.blocks import blocks_of
 from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.machines import AnyState, start, take
+from flyball.orchestrate.machines import stage as stage_of
 from flyball.orchestrate.projections.summary import answer_of
 from flyball.orchestrate.state import State
 
@@ -69,6 +71,21 @@ class Telling:
         if isinstance(one, Recorded):
             return self._recorded(one.number, one.event)
         return [] if self._within else self._piece(one)
+
+    @property
+    def number(self) -> int:
+        """The number of the last event that was taken."""
+        return self._number
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing happens by itself any more: it is over, or waits for somebody."""
+        state = self._state
+        if state is None:
+            return False
+        stage = stage_of(state)
+        waits = isinstance(state, State) and waits_for_results(state)
+        return waits or stage.is_terminal or stage in (Stage.PAUSED, Stage.AWAITING_APPROVAL)
 
     def _piece(self, piece: StreamEvent) -> list[UserResponse]:
         if isinstance(piece, Finish | Restart):
