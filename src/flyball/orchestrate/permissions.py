@@ -93,6 +93,17 @@ class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may do what, and who is who: the roles that people have, by their ids."""
+
+    permissions: Permissions = Permissions()
+    roles: dict[str, tuple[str, ...]] = {}
+
+    def person(self, user_id: str, roles: tuple[str, ...] = ()) -> Person:
+        """Somebody, with the roles that they have here and those that whoever let them in knows of."""
+        return Person(user_id, (*self.roles.get(user_id, ()), *roles))
+
+
 def owner_of(metadata: dict[str, Any] | None) -> str:
     """Whose loop it is, by its metadata; empty where it is nobody's."""
     return _fact(metadata, "user_id")

@@ -20,11 +20,11 @@ from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.channels import Asked, Command, Dispatcher, signal_of
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.local import LocalRuntime
-from flyball.orchestrate.permissions import Permission, Permissions
+from flyball.orchestrate.permissions import Permission, Permissions, Policy
 from flyball.orchestrate.service import Service
 from flyball.runtime.sqlite import SQLiteJournal
 
-ROLES = {"root": ("admin",), "ben": ("reviewer",)}
+ROLES: dict[str, tuple[str, ...]] = {"root": ("admin",), "ben": ("reviewer",)}
 
 
 @tool(approval=True)
@@ -59,11 +59,11 @@ async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 @asynccontextmanager
 async def dispatching(journal: Journal, **options: Any) -> AsyncGenerator[Dispatcher]:
-    permissions = options.pop("permissions", Permissions())
+    policy = Policy(options.pop("permissions", Permissions()), ROLES)
     async with LocalRuntime(journal) as runtime:
-        service = Service(agents(), runtime, permissions=permissions)
+        service = Service(agents(), runtime, policy=policy)
         try:
-            yield Dispatcher(service, roles=lambda said: ROLES.get(said.user_id, ()), **options)
+            yield Dispatcher(service, **options)
         finally:
             await service.aclose()
 

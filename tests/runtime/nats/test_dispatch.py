@@ -13,16 +13,18 @@ from flyball.core.events import SignalReceived
 from flyball.core.forms.semstreams import UserMessage, UserResponse
 from flyball.core.ids import new_id
 from flyball.orchestrate.channels import signal_of
+from flyball.orchestrate.permissions import Policy
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
 from flyball.runtime.nats.bus import AGENT, Bus
 from flyball.runtime.nats.channel import NatsChannel
 from flyball.runtime.nats.crew import KINDS
+from flyball.runtime.nats.fetching import after as messages_after
 from flyball.runtime.nats.runtime import NatsRuntime
 from tests.orchestrate.channels.test_dispatcher import ROLES, agents
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import emptied
 
-OPTIONS: dict[str, Any] = {"roles": lambda said: ROLES.get(said.user_id, ())}
+OPTIONS: dict[str, Any] = {"policy": Policy(roles=ROLES)}
 
 
 @pytest.fixture
@@ -112,8 +114,7 @@ async def test_loops_of_nobody_are_told_to_nobody(journal: NatsJournal) -> None:
         runtime = NatsRuntime(journal)
         loop = await runtime.submit(agents()[0], "Hello")
         assert (await runtime.result(agents()[0], loop)).output == "Hello"
-        info = await journal.connection.js.stream_info(AGENT, subjects_filter="user.response.>")
-        assert all(loop not in subject for subject in info.state.subjects or {})
+        assert not await messages_after(journal.connection, AGENT, "user.response.>")
 
 
 async def test_what_is_no_message_is_put_aside(journal: NatsJournal) -> None:

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.errors import (
@@ -65,7 +66,7 @@ class Dispatcher:
     Args:
         service: who serves the agents.
         agent: the agent that is meant where nobody names one; the first of the service's unless it is given.
-        roles: the roles of who says something.
+        roles: the roles of who says something, beside those that the service's policy gives them.
         auto_continue: whether what is said goes on from what was said before in the same conversation. Also
             without it, a message that replies to a loop does.
         commands: what can be said with a slash, by name, beside what always can (`BUILT_IN`).
@@ -81,7 +82,7 @@ class Dispatcher:
         commands: Mapping[str, Command] | None = None,
     ) -> None:
         self.service = service
-        self.permissions = service.permissions
+        self.permissions = service.policy.permissions
         self.commands: dict[str, Command] = {**BUILT_IN, **(commands or {})}
         self._agent = agent or next(iter(service.systems), "")
         self._roles = roles
@@ -96,26 +97,30 @@ class Dispatcher:
             JournalFailure: nothing could be recorded; it may be said again.
         """
         said.validate()
-        address, who = Address.of(said), Person(said.user_id, tuple(self._roles(said)))
+        address, who = Address.of(said), self.service.policy.person(said.user_id, tuple(self._roles(said)))
         name = said.signal_id if isinstance(said, UserSignal) else said.message_id
         try:
             if isinstance(said, UserSignal):
-                kind, text, loop_id = await self._signalled(said, who)
+                taken = await self._signalled(said, who)
             else:
-                kind, text, loop_id = await self._said(said, address, who)
+                taken = await self._said(said, address, who)
         except FlyballError as error:
             if _is_passing(error):
                 raise
-            kind, text, loop_id = ResponseType.ERROR, error.message, ""
-        return address.response(kind, text, f"{name}/taken", time.time(), in_reply_to=loop_id or name)
+            taken = _Taken(ResponseType.ERROR, error.message)
+        # What is told of a loop that has begun comes after this.
+        known_as = f"{taken.loop_id}/0" if taken.begun else f"{name}/taken"
+        return address.response(
+            taken.kind, taken.text, known_as, time.time(), in_reply_to=taken.loop_id or name
+        )
 
     # Signals and commands
 
-    async def _signalled(self, said: UserSignal, who: Person) -> tuple[ResponseType, str, str]:
+    async def _signalled(self, said: UserSignal, who: Person) -> _Taken:
         stage = await self.service.signal(said.loop_id, said.signal, who=who)
-        return ResponseType.STATUS, f"{said.type}: {said.loop_id} is {stage}", said.loop_id
+        return _Taken(ResponseType.STATUS, f"{said.type}: {said.loop_id} is {stage}", said.loop_id)
 
-    async def _said(self, said: UserMessage, address: Address, who: Person) -> tuple[ResponseType, str, str]:
+    async def _said(self, said: UserMessage, address: Address, who: Person) -> _Taken:
         command = command_in(said.content)
         if command is None or command[0] == _NEW:
             if command is not None:
@@ -135,17 +140,12 @@ class Dispatcher:
         talk = Conversation(address.conversation)
         length = await talk.length(self.service.journal)
         current = talk.loop_id(length) if length else ""
-        return (
-            ResponseType.TEXT,
-            await known.run(Asked(self.service, self.commands, said, who, words, current)),
-            current,
-        )
+        asked = Asked(self.service, self.commands, said, who, words, current)
+        return _Taken(ResponseType.TEXT, await known.run(asked), current)
 
     # Talking
 
-    async def _talk(
-        self, said: UserMessage, address: Address, who: Person, *, anew: bool
-    ) -> tuple[ResponseType, str, str]:
+    async def _talk(self, said: UserMessage, address: Address, who: Person, *, anew: bool) -> _Taken:
         """Go on with a conversation: say it to the loop that is under way, or begin the next one."""
         talk = Conversation(address.conversation)
         for _ in range(_AT_MOST):
@@ -166,9 +166,7 @@ class Dispatcher:
             return _begun(loop_id)
         raise UserError("too much is said here at the same time: say it again")
 
-    async def _taken_before(
-        self, talk: Conversation, length: int, said: UserMessage
-    ) -> tuple[ResponseType, str, str] | None:
+    async def _taken_before(self, talk: Conversation, length: int, said: UserMessage) -> _Taken | None:
         """What was answered to a message that comes again; None where it is new."""
         for number in range(length, max(length - _LOOKED_BACK, 0), -1):
             events = await self.service.journal.read(talk.loop_id(number))
@@ -200,9 +198,7 @@ class Dispatcher:
         _, state = await self.service.load(talk.loop_id(length))
         return state
 
-    async def _fed_back(
-        self, loop_id: str, said: UserMessage, who: Person
-    ) -> tuple[ResponseType, str, str] | None:
+    async def _fed_back(self, loop_id: str, said: UserMessage, who: Person) -> _Taken | None:
         """Say something to a loop that is under way; None where it no longer is.
 
         Raises:
@@ -217,7 +213,7 @@ class Dispatcher:
             if (await self.service.stage(loop_id)).is_terminal:
                 return None
             raise
-        return ResponseType.STATUS, f"said to {loop_id}, which is {stage}", loop_id
+        return _Taken(ResponseType.STATUS, f"said to {loop_id}, which is {stage}", loop_id)
 
     def _request(self, said: UserMessage, address: Address, before: Iterable[Message]) -> SystemRequest:
         about = {name: value for name, value in (said.metadata or {}).items() if name not in (KEY, _AGENT)}
@@ -257,8 +253,17 @@ class Dispatcher:
                 yield response
 
 
-def _begun(loop_id: str) -> tuple[ResponseType, str, str]:
-    return ResponseType.STATUS, f"begun: {loop_id}", loop_id
+class _Taken(Struct, frozen=True):
+    """What came of something that was said: `begun`, where it began a loop."""
+
+    kind: ResponseType
+    text: str
+    loop_id: str = ""
+    begun: bool = False
+
+
+def _begun(loop_id: str) -> _Taken:
+    return _Taken(ResponseType.STATUS, f"begun: {loop_id}", loop_id, begun=True)
 
 
 def _is_passing(error: FlyballError) -> bool:

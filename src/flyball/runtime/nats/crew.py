@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, TypeAlias
 from flyball.core.errors import UnknownAgent, UserError
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.channels import Dispatcher
-from flyball.orchestrate.permissions import Permissions
+from flyball.orchestrate.permissions import Policy
 from flyball.orchestrate.projections import Detail
 from flyball.orchestrate.service import Service
 from flyball.runtime.nats.bus import AGENT, Bus, hired_for
@@ -57,7 +57,8 @@ class Crew:
 
         `nearby`: what this process can do for its own loops does not go over the wire. `room`: how many tool
         calls run here at once, of each tool, and besides for loops that are kept here. `detail`: of the
-        trajectories that are kept beside the journals. `dispatch`: what `Dispatcher` takes besides.
+        trajectories that are kept beside the journals. `dispatch`: what `Dispatcher` takes,
+        and the `policy`.
 
         Raises:
             UserError: there is no such kind of worker, or two agents have one name.
@@ -88,9 +89,8 @@ class Crew:
     def _dispatching(
         self, bus: Bus, agents: Sequence[Agent[Any, Any]], options: Mapping[str, Any], hold: float
     ) -> DispatchWorker:
-        given = dict(options)
-        permissions = given.pop("permissions", Permissions())
-        service = Service(agents, NatsRuntime(self._journal), permissions=permissions)
+        service = Service(agents, NatsRuntime(self._journal), policy=options.get("policy", Policy()))
+        given = {name: value for name, value in options.items() if name != "policy"}
         return DispatchWorker(bus, self._journal, Dispatcher(service, **given), hold=hold)
 
     async def __aenter__(self) -> Self:

@@ -142,6 +142,9 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
             f"messages has {len(request.messages)} messages, and at most {asking.limits.messages} are taken",
             field="messages",
         )
+    if (person := asking.person) is not None:
+        # Whose it is: they may say something to it later.
+        request = replace(request, metadata={**(request.metadata or {}), "user_id": person.user_id})
     ids = asking.correlation
     if not request.trace_id:
         request = replace(request, trace_id=ids.trace_id, span_id=ids.span_id)
