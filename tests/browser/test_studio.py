@@ -8,6 +8,8 @@ import re
 from playwright.async_api import expect
 
 from flyball.core.events import Outcome, SignalReceived
+from flyball.core.messages import user
+from flyball.orchestrate.contracts import SystemRequest
 from flyball.orchestrate.recorded import until_done
 from tests.browser.conftest import Studio
 from tests.patience import PATIENCE
@@ -216,12 +218,29 @@ async def test_odd_addresses_and_the_way_to_the_loop(studio: Studio) -> None:
     await expect(page.get_by_label("Message")).to_be_visible()
     assert "#/chat/parrot/" in page.url
     await studio.open("loops/hello")
+    await page.reload()  # nothing has the focus
     await expect(page.locator("#main .badge")).to_have_text("complete")
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
     await expect(page.locator("#main")).to_be_focused()
     await expect(page.locator("#main .badge")).to_have_text("complete")
     assert "hello" in await page.title()
+
+
+async def test_a_loop_may_have_any_id(studio: Studio) -> None:
+    page = studio.page
+    ids = (".", "..", "~.", "~~..", "a/b", "%2e%2e", "?x=1#y", "../../etc", "...", "~", "é ü")
+    for loop_id in ids:
+        await studio.service.handle(
+            "parrot", SystemRequest(messages=(user(f"I am {loop_id}"),)), loop_id=loop_id
+        )
+    await studio.open()
+    await expect(page.locator(".loops a")).to_have_count(len(ids))
+    for loop_id in ids:
+        await page.locator(".loops a").filter(has=page.get_by_text(f"I am {loop_id}", exact=True)).click()
+        await expect(page.locator(".answer")).to_contain_text(f"You said: I am {loop_id}, after")
+        await page.get_by_role("tab", name="Journal").click()
+        await expect(page.locator(".journal li")).to_have_count(3)
 
 
 async def test_a_message_is_sent_once(studio: Studio) -> None:

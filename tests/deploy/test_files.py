@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
+from flyball import Agent, LocalRuntime, Service
+from flyball.adapters.http.entry import serving_http
 from flyball.runtime.nats.server.binary import find_binary
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -68,6 +71,7 @@ def test_the_container_copies_what_is_there_and_runs_as_nobody_in_particular() -
             *sources, _ = [word for word in line.split()[1:] if not word.startswith("--")]
             assert all((ROOT / source).exists() for source in sources), line
     assert "USER flyball" in lines
+    assert any("libgomp1" in line for line in lines), "the embedded model's engine needs it"
     assert lines[-2:] == ['ENTRYPOINT ["flyball"]', 'CMD ["--help"]']
 
 
@@ -89,6 +93,27 @@ def test_the_cluster_has_three_nodes_that_know_each_other_and_keep_three_copies(
         environment = services[name]["environment"]
         assert all(f"@{node}:4222" in environment["FLYBALL_NATS"] for node in nodes)
         assert environment["FLYBALL_NATS_REPLICAS"] == "3"
+
+
+def test_what_runs_in_the_cluster_may_do_little_and_fetches_a_model_once() -> None:
+    described = compose()
+    for name in ("worker", "api"):
+        service = described["services"][name]
+        assert (service["init"], service["cap_drop"]) == (True, ["ALL"])
+        assert "models:/data/models" in service["volumes"]
+        assert all(volume.partition(":")[0] in described["volumes"] for volume in service["volumes"])
+
+
+async def test_the_api_is_looked_after_by_what_it_is_asked() -> None:
+    word, *command = compose()["services"]["api"]["healthcheck"]["test"]
+    assert (word, command[:2]) == ("CMD", ["python", "-c"])
+    async with LocalRuntime() as runtime, serving_http(Service([Agent("test", name="a")], runtime)) as url:
+        for address, code in ((url, 0), (f"{url}/nothing", 1)):
+            asked = command[2].replace("http://127.0.0.1:8000", address)
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", asked, stderr=asyncio.subprocess.DEVNULL
+            )
+            assert await process.wait() == code
 
 
 def test_what_looks_after_the_nodes_is_in_their_image() -> None:

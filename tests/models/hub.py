@@ -20,6 +20,8 @@ class Hub:
     cut: int | None = None
     """How many bytes it sends before it hangs up."""
     tagged: bool = True
+    go: threading.Event = field(default_factory=threading.Event)
+    """Whether it sends files; it does, from its start."""
     asked: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
 
 
@@ -52,6 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
+        self.hub.go.wait()
         self.wfile.write(data if self.hub.cut is None else data[: self.hub.cut])
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
@@ -62,6 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
 def serving() -> Generator[Hub]:
     """A running hub."""
     hub = Hub()
+    hub.go.set()
     handler = type("Handler", (_Handler,), {"hub": hub})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         hub.address = f"http://127.0.0.1:{server.server_port}"
@@ -70,5 +74,6 @@ def serving() -> Generator[Hub]:
         try:
             yield hub
         finally:
+            hub.go.set()
             server.shutdown()
             thread.join()

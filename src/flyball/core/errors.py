@@ -6,6 +6,7 @@
     │   │   ├── ModelHTTPError
     │   │   └── AllModelsFailed
     │   ├── ModelUnavailable            INFERENCE_MODEL_UNAVAILABLE
+    │   │   ├── ModelBeingFetched           INFERENCE_MODEL_BEING_FETCHED
     │   │   └── ModelDownloadFailed         INFERENCE_MODEL_DOWNLOAD_FAILED
     │   │       └── ModelHashMismatch           INFERENCE_MODEL_HASH_MISMATCH
     │   ├── ContextExceeded             INFERENCE_CONTEXT_EXCEEDED
@@ -255,6 +256,13 @@ class ModelUnavailable(InferenceFailure):
 
     code = "INFERENCE_MODEL_UNAVAILABLE"
     retryable = False
+
+
+class ModelBeingFetched(ModelUnavailable):
+    """The model's file is on its way: details `model`, `percent` (None: not known) and `retry_after`."""
+
+    code = "INFERENCE_MODEL_BEING_FETCHED"
+    retryable = True
 
 
 class ModelDownloadFailed(ModelUnavailable):

@@ -14,13 +14,14 @@ Rules kept here:
 
 `model` and `catalogue` say what there is, `reference` reads what a user wrote, `folder` and `record` keep
 files, `sources` fetches them, `gguf` reads their headers, and `pulling` puts it together; `standing_in` has
-what answers where no model is named.
+what answers where no model is named, `hearing` who is told of what an engine fetches.
 """
 
 from __future__ import annotations
 
 from flyball.models.catalogue import BETTER, DEFAULT, SMALL, catalogue, find, near_names
 from flyball.models.folder import models_folder
+from flyball.models.hearing import set_progress
 from flyball.models.model import HuggingFace, Model, Wheels
 from flyball.models.pulling import Progress, cached, installed, pull, remove
 from flyball.models.record import Record
@@ -45,4 +46,5 @@ __all__ = [
     "pull",
     "pull_unnamed",
     "remove",
+    "set_progress",
 ]

@@ -111,6 +111,8 @@ class ServedSystem(System):
     async def submit(self, request: SystemRequest, loop_id: str) -> bool:
         """Have the runtime carry a request's loop on; it is recorded when this returns. False of a flow.
 
+        Its response is told like all others once it is there; not again, of a loop that was there before.
+
         Raises:
             FlyballError: it cannot be served, or the id is another loop's, or nothing could be recorded.
         """
@@ -120,8 +122,15 @@ class ServedSystem(System):
         run, agent, _ = self._prepared(request, loop_id)
         runtime: Runtime = self._options["runtime"]
         more = {name: self._options[name] for name in ("deps", "clock") if name in self._options}
+        there = (await self._journal().sizes((loop_id,)))[0]
         await runtime.submit(agent, run.prompt, **run.options, **more)
+        if not there:
+            self._keep(self._joined(request, loop_id), loop_id)
         return True
+
+    async def _joined(self, request: SystemRequest, loop_id: str) -> None:
+        """Wait for the response of a loop that is carried on, and tell of it."""
+        self._responded(self.agent.config.name, await self._served(request, loop_id))
 
     def stream(self, request: SystemRequest, *, loop_id: str = "") -> Pieces:
         """See `System.stream`. Closing it early leaves the run alone."""

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from flyball.core.errors import (
     FlyballError,
+    IllegalTransition,
     InvalidRequest,
     LoopNotFound,
     UnknownAgent,
@@ -397,6 +398,21 @@ class Service:
         forked = await self._of(state).fork(loop_id, turn, prompt=prompt, new_loop_id=new_loop_id, **changes)
         await self.resume(forked)
         return forked
+
+    async def delete(self, loop_id: str) -> bool:
+        """Remove a loop that is over, for good; False where the journal keeps all. Loops under it stay.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+            IllegalTransition: it is not over.
+        """
+        _, over = await self.standing(loop_id)
+        if not over:
+            raise IllegalTransition(f"loop {loop_id!r} is not over: cancel it first", loop_id=loop_id)
+        delete: Any = getattr(self.journal, "delete", None)
+        if delete is not None:
+            await delete(loop_id)
+        return delete is not None
 
     # The end
 

@@ -41,6 +41,17 @@ def test_it_serves_itself_and_leaves_nothing_behind(on_terminal: OnTerminal, hom
     assert not (home / "tokens.json").exists()
 
 
+def test_what_is_pasted_presses_no_key(on_terminal: OnTerminal) -> None:
+    terminal = on_terminal("tui", "-m", "test", LINES="30")
+    terminal.wait_for(_NONE_YET)
+    terminal.type("c")
+    terminal.wait_for("Say something")
+    terminal.type("\x1b[200~one\x1b\x1b\x11two\x1b[201~")
+    terminal.wait_for("one␛␛␑two")
+    terminal.type("\x11")
+    assert terminal.end() == 0
+
+
 def test_a_server_that_is_not_there_is_waited_for(on_terminal: OnTerminal) -> None:
     terminal = on_terminal("tui", "--server", "http://127.0.0.1:1", LINES="30")
     terminal.wait_for("reconnecting")

@@ -13,6 +13,7 @@ from httpx import AsyncClient, Response
 
 from flyball import Agent, tool
 from flyball.adapters.http.api import build_api
+from flyball.adapters.http.awaiting import Arriving
 from flyball.adapters.http.limits import Limits
 from flyball.adapters.http.logs import Log
 from flyball.adapters.http.server import listening, serve
@@ -93,6 +94,7 @@ async def served(
     heartbeat: float = 15.0,
     drain: Callable[[], Any] | None = None,
     log: Log | None = None,
+    arriving: Arriving | None = None,
 ) -> AsyncGenerator[AsyncClient]:
     """A client of a server, which ends with the block."""
     opened = listening("127.0.0.1", 0)
@@ -101,7 +103,7 @@ async def served(
     async def nothing() -> None:
         return
 
-    api = build_api(services, tokens=tokens, limits=limits, heartbeat=heartbeat, log=log)
+    api = build_api(services, tokens=tokens, limits=limits, heartbeat=heartbeat, log=log, arriving=arriving)
     serving = asyncio.create_task(serve(api, opened, begun=begun.set, drain=drain or nothing))
     await begun.wait()
     url = f"http://127.0.0.1:{opened.getsockname()[1]}"

@@ -253,6 +253,28 @@ async def test_numbers_for_prometheus() -> None:
             assert line in text.splitlines()
 
 
+async def test_loops_that_go_on_by_themselves_are_counted_once() -> None:
+    async with here() as (client, service):
+
+        async def begin(agent: str, loop_id: str) -> None:
+            begun = await client.post(f"/api/agents/{agent}/loops", json=ASK, params={"loop_id": loop_id})
+            assert begun.status_code == 202
+
+        await begin("counter", "one")
+        await until_done(service.journal, "one")
+        await begin("counter", "one")
+        await begin("buyer", "two")
+        await begin("buyer", "two")
+        await client.post("/api/loops/two/signals", json={"type": "cancel"})
+        wanted = {
+            'flyball_runs_total{agent="counter",outcome="complete"} 1.0',
+            'flyball_runs_total{agent="buyer",outcome="CANCELLED_SIGNAL"} 1.0',
+            'flyball_tool_calls_total{agent="counter"} 1.0',
+        }
+        while not wanted <= set((text := (await client.get("/metrics")).text).splitlines()):
+            assert " 2.0" not in "".join([one for one in text.splitlines() if "flyball_runs" in one])
+
+
 async def test_a_line_for_each_request() -> None:
     import io
 

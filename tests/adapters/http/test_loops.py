@@ -10,8 +10,10 @@ import pytest
 from flyball import Agent
 from flyball.core.errors import JournalFailure
 from flyball.core.events import Outcome, Reopened
+from flyball.core.messages import user
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.contracts import SystemRequest
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.projections.explanation import explain
@@ -428,6 +430,17 @@ async def test_names_may_have_slashes() -> None:
         await Agent("test:Hi.", name="other").run("Hi", journal=service.journal, loop_id="trip/17 é")
         assert (await client.get("/api/loops/trip%2F17%20%C3%A9")).json()["loop_id"] == "trip/17 é"
         assert problem(await client.get("/api/loops/..%2F..%2Fetc"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("loop_id", "written"),
+    [(".", "~."), ("..", "~.."), ("~.", "~~."), ("~x", "~x"), ("...", "...")],
+)
+async def test_a_loops_id_may_be_dots(loop_id: str, written: str) -> None:
+    async with here() as (client, service):
+        await service.handle("echo", SystemRequest(messages=(user("Hello"),)), loop_id=loop_id)
+        assert (await client.get(f"/api/loops/{written}")).json()["loop_id"] == loop_id
+        assert (await client.get(f"/api/loops/{written}/response")).json()["loop_id"] == loop_id
 
 
 async def test_what_was_said_to_a_loop_stays_said_though_nobody_here_can_go_on_with_it() -> None:

@@ -81,6 +81,52 @@ async def test_responses_one_after_the_other() -> None:
         assert (await client.responses.retrieve(one.id)).output_text == "One."
 
 
+async def test_outputs_are_sent_again() -> None:
+    call = tool_call("weather", {"city": "Rome"}, "call_a")
+    async with talking(Agent(ScriptedEngine(call, "It rains."), name="forecaster")) as (client, service):
+        tools: Any = [{"type": "function", "name": "weather", "parameters": {"type": "object"}}]
+        first = await client.responses.create(model="forecaster", input="Rain?", tools=tools)
+        output = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": "rain"}
+        more: Any = {"model": "forecaster", "input": [output], "previous_response_id": first.id}
+        given = [await client.responses.create(tools=tools, **more) for _ in range(2)]
+        assert [one.output_text for one in given] == ["It rains."] * 2
+        assert given[0].output == given[1].output
+        stream = await client.responses.create(tools=tools, stream=True, **more)
+        assert [event async for event in stream][-1].response.output_text == "It rains."
+        assert len(await service.journal.loops()) == 1
+
+
+async def test_a_response_is_deleted(tmp_path: Path) -> None:
+    call = tool_call("weather", {"city": "Rome"}, "call_a")
+    tokens = Tokens(tmp_path / "tokens.json")
+    key, _ = tokens.add("ann")
+    weak, _ = tokens.add("bob", scopes=[Scope.READ, Scope.RUN, Scope.SIGNAL])
+    agent = Agent(ScriptedEngine("One.", call), name="counting")
+    async with on_disk(tmp_path, agent, tokens=tokens) as (client, tenants):
+        url, journal = str(client.base_url), (await tenants()).journal
+        async with of(url, key) as ann, of(url, weak) as bob:
+            one = await ann.responses.create(model="counting", input="Count.")
+            with pytest.raises(openai.PermissionDeniedError):
+                await bob.responses.delete(one.id)
+            raw = await ann.responses.with_raw_response.delete(one.id)
+            assert raw.http_response.json() == {"id": one.id, "object": "response", "deleted": True}
+            for gone in (ann.responses.retrieve, ann.responses.delete):
+                with pytest.raises(openai.NotFoundError):
+                    await gone(one.id)
+            assert await journal.loops() == []
+            tools: Any = [{"type": "function", "name": "weather", "parameters": {"type": "object"}}]
+            waits = await ann.responses.create(model="counting", input="Rain?", tools=tools)
+            with pytest.raises(openai.ConflictError):
+                await ann.responses.delete(waits.id)
+            await ann.responses.cancel(waits.id)
+            await until_done(journal, waits.id.removeprefix("resp_"))
+            await ann.responses.delete(waits.id)
+    async with talking(Agent("test", name="kept")) as (to, _):
+        kept = await to.responses.create(model="kept", input="Hello")
+        with pytest.raises(openai.BadRequestError, match="keeps all"):
+            await to.responses.delete(kept.id)
+
+
 async def test_a_response_is_cancelled() -> None:
     asked, go = asyncio.Event(), asyncio.Event()
 

@@ -14,6 +14,7 @@ from flyball.inference.scripted import ScriptedEngine
 from flyball.inference.stream import Assembler
 from flyball.orchestrate.contracts import SystemResponse
 from flyball.orchestrate.recorded import until_done
+from flyball.orchestrate.service import Service
 from tests.adapters.http.running import ASK, events_in, here, problem
 from tests.adapters.http.test_position import joined
 
@@ -234,3 +235,57 @@ def test_the_helpers_join_what_engines_say() -> None:
     from flyball.inference.cut import events_of
 
     assert joined(list(events_of(assistant("so")))).text == "so"
+
+
+async def test_a_request_goes_on_from_a_loop_without_what_was_said_in_it() -> None:
+    engine = ScriptedEngine("Blue.", "The sky.")
+    async with here(Agent(engine, name="poet", instructions="Rhyme.")) as (client, _):
+        url = "/api/agents/poet/requests"
+        first = await client.post(url, json=_asking("Your colour?"), params={"loop_id": "one"})
+        assert first.status_code == 200
+        system = {"role": "system", "content": "Briefly."}
+        asked = {"messages": [system, *_asking("Why?")["messages"]]}
+        query = {"loop_id": "two", "after": "one"}
+        for _ in range(2):
+            second = await client.post(url, json=asked, params=query)
+            assert second.json()["content"] == "The sky.", "the same request joins"
+        (sent,) = [call.messages for call in engine.calls[1:]]
+        assert [message.text for message in sent[1:]] == ["Your colour?", "Blue.", "Why?"]
+        assert "Briefly." in sent[0].text
+        assert "Rhyme." in sent[0].text
+
+
+async def test_a_loop_that_was_cancelled_in_a_call_can_be_gone_on_from_once_it_is_over() -> None:
+    async with here() as (client, service):
+        begun = await client.post("/api/agents/buyer/loops", json=ASK, params={"loop_id": "one"})
+        assert begun.status_code == 202
+        refused = await client.post("/api/agents/echo/loops", json=ASK, params={"after": "one"})
+        assert problem(refused) == (409, "API_NOT_OVER")
+        await until_waiting(service, "one")
+        await client.post("/api/loops/one/signals", json={"type": "cancel"})
+        await until_done(service.journal, "one")
+        after = await client.post("/api/agents/buyer/requests", json=ASK, params={"after": "one"})
+        assert after.status_code == 200, after.text
+        assert after.json()["content"] == "Not finished: cancelled"
+
+
+async def test_what_cannot_be_gone_on_from_is_told() -> None:
+    async with here() as (client, _):
+        plan = {"steps": [{"name": one, "type": "infer", "input": one} for one in ("one", "two")]}
+        asked = {**ASK, "mode": "plan", "plan": plan}
+        planned = await client.post("/api/agents/echo/requests", json=asked, params={"loop_id": "flow"})
+        assert planned.status_code == 200
+        for after, code in (("nothing", "ORCHESTRATION_LOOP_NOT_FOUND"), ("flow", "CONFIG_INVALID_REQUEST")):
+            answer = await client.post("/api/agents/echo/requests", json=ASK, params={"after": after})
+            assert problem(answer)[1] == code
+
+
+def _asking(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+async def until_waiting(service: Service, loop_id: str) -> None:
+    """Wait until a call of a loop waits for somebody."""
+    length = 0
+    while not await service.waiting(loop_id):
+        length = await service.journal.wait(loop_id, length)

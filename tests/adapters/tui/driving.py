@@ -102,11 +102,11 @@ async def over(
 async def chat_with(ui: Driven, agent: str) -> None:
     """Begin a chat with an agent, by the keys that a person presses."""
     from flyball.adapters.tui.chat import ChatScreen
-    from flyball.adapters.tui.dialogs import PickAgent
+    from flyball.adapters.tui.chats import PickChat
 
     names = [card.name for card in await ui.app.client.agents()]
     await ui.press("c")
     if len(names) > 1:
-        await ui.opens(PickAgent)
+        await ui.opens(PickChat)
         await ui.press(*["down"] * names.index(agent), "enter")
     await ui.opens(ChatScreen)

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import pytest
+from textual.events import Key, Paste
+from textual.screen import Screen
 
 from flyball import Agent
 from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.chat import ChatScreen
+from flyball.adapters.tui.dialogs import AskText
 from flyball.adapters.tui.prompt import Prompt
+from flyball.adapters.tui.run import RunScreen
 from flyball.core.errors import EngineError
-from flyball.core.messages import Role
+from flyball.core.messages import Message, Role
+from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
+from tests.adapters.http.running import pay, told
 from tests.adapters.tui.driving import Driven, chat_with, over
+from tests.adapters.tui.test_runs import asking
 
 
 async def answered(ui: Driven) -> None:
     """Wait until one may speak again."""
     prompt = ui.app.screen.query_one(Prompt)
-    await ui.until(lambda: not prompt.disabled and prompt.has_focus, "an answer")
+    await ui.until(lambda: not prompt.is_held and prompt.has_focus, "an answer")
+
+
+def came_up_long_ago(screen: Screen[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the call of a screen have come up long ago, and all that happens from now on be new."""
+    cast("Any", screen.query_one(Approvals))._since = -math.inf
+    monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 3600.0)
 
 
 async def test_an_answer_is_shown_as_it_comes() -> None:
@@ -40,7 +55,7 @@ async def test_an_answer_is_shown_as_it_comes() -> None:
         await ui.write("Count")
         await ui.sees("One")
         assert "two" not in ui.screen
-        assert ui.app.screen.query_one(Prompt).disabled, "one message at a time"
+        assert ui.app.screen.query_one(Prompt).is_held, "one message at a time"
         go_on.set()
         await ui.sees("One two.")
         await answered(ui)
@@ -162,12 +177,144 @@ async def test_who_goes_on_typing_when_a_call_comes_up_decides_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 3600.0)
-    async with over() as (ui, service):
+    async with over() as (ui, _):
         await chat_with(ui, "buyer")
         await ui.write("Pay")
         await ui.sees("buyer wants to call pay")
         await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
         await ui.press("a", "a", "r", "a")
-        (loop_id,) = await service.journal.loops()
-        assert [call.wants for call in await service.waiting(loop_id)] == ["approval"]
+        await ui.press("tab", "enter", "tab", "enter")
+        assert ui.app.screen.query_one(Approvals).calls, "nothing was decided"
         assert "Why not?" not in ui.screen
+
+
+async def test_what_is_written_while_an_answer_comes_is_sent_after_it_and_not_before() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(request: Request) -> str:
+        await go_on.wait()
+        return f"To {request.messages[-1].text}."
+
+    async with over(Agent(FunctionEngine(slow), name="slow")) as (ui, service):
+        await chat_with(ui, "slow")
+        await ui.write("one")
+        await ui.sees("an answer is under way")
+        await ui.press("t", "w", "o", "enter")
+        await ui.sees("not sent yet")
+        prompt = ui.app.screen.query_one(Prompt)
+        assert prompt.text == "two"
+        assert len(await service.journal.loops()) == 1
+        go_on.set()
+        await ui.sees("To one.")
+        await answered(ui)
+        assert prompt.text == "two", "what was written is still there"
+        assert "under way" not in ui.screen
+        await ui.press("enter")
+        await ui.sees("To two.")
+
+
+async def test_who_presses_enter_twice_in_no_time_says_one_thing() -> None:
+    async with over() as (ui, service):
+        await chat_with(ui, "echo")
+        for event in (Paste("one"), Key("enter", "\r"), Paste("two"), Key("enter", "\r")):
+            ui.app.post_message(event)
+        await ui.sees("You said: one")
+        await answered(ui)
+        assert ui.app.screen.query_one(Prompt).text == "two"
+        assert len(await service.journal.loops()) == 1
+
+
+async def test_a_call_that_comes_up_takes_no_key_from_who_writes() -> None:
+    go_on = asyncio.Event()
+
+    async def buying(request: Request) -> Message | str:
+        await go_on.wait()
+        return " / ".join(told(request)) or tool_call_answer("pay", {"pounds": 4})
+
+    async with over(Agent(FunctionEngine(buying), name="buyer", tools=[pay])) as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("an answer is under way")
+        await ui.press("a")
+        go_on.set()
+        await ui.sees("buyer wants to call pay")
+        await ui.sees("Tab goes to this call")
+        await ui.press(*"arava", "enter")
+        prompt = ui.app.screen.query_one(Prompt)
+        assert (prompt.text, prompt.has_focus) == ("aarava", True)
+        assert ui.app.screen.query_one(Approvals).calls, "nothing was decided"
+        await ui.press("tab")
+        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+        assert "Tab goes to this call" not in ui.screen
+        await ui.press("a")
+        await ui.sees("paid 4")
+        await answered(ui)
+        assert prompt.text == "aarava"
+
+
+async def test_a_call_takes_no_focus_right_after_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flyball.adapters.tui.prompt._MOMENT", 3600.0)
+    go_on = asyncio.Event()
+
+    async def buying(request: Request) -> Message | str:
+        await go_on.wait()
+        return tool_call_answer("pay", {"pounds": 4})
+
+    async with over(Agent(FunctionEngine(buying), name="buyer", tools=[pay])) as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("an answer is under way")
+        await ui.press("a", "backspace")
+        go_on.set()
+        await ui.sees("buyer wants to call pay")
+        assert ui.app.screen.query_one(Prompt).has_focus
+
+
+async def test_a_call_is_decided_by_no_key_right_after_something_else_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with over() as (ui, service):
+        await service.begin("buyer", asking("Pay"), loop_id="buying")
+        ui.app.open_run("buying")
+        await ui.sees("buyer wants to call pay")
+        await ui.press("f")
+        await ui.opens(AskText)
+        came_up_long_ago(ui.app.screen_stack[-2], monkeypatch)
+        await ui.write("be brief")
+        await ui.opens(RunScreen)
+        await ui.press("a", "a")
+        assert ui.app.screen.query_one(Approvals).calls, "nothing was decided"
+
+
+async def test_a_chat_goes_on_however_much_was_said() -> None:
+    lengths: list[int] = []
+
+    async def much(request: Request) -> str:
+        lengths.append(sum([len(message.text) for message in request.messages]))
+        return "x" * 9_000_000 if len(lengths) == 1 else "Enough."
+
+    async with over(Agent(FunctionEngine(much), name="much")) as (ui, _):
+        await chat_with(ui, "much")
+        await ui.write("More")
+        await ui.sees("8,980,000 characters more")
+        await answered(ui)
+        await ui.write("Still more")
+        await ui.sees("Enough.")
+        await answered(ui)
+        assert lengths == [4, 9_000_014]
+
+
+async def test_a_chat_goes_on_after_an_answer_that_was_cancelled_in_a_call() -> None:
+    async def buying(request: Request) -> Message | str:
+        return "Not now." if len(request.messages) > 1 else tool_call_answer("pay", {"pounds": 4})
+
+    async with over(Agent(FunctionEngine(buying), name="buyer", tools=[pay])) as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("buyer wants to call pay")
+        await ui.press("ctrl+x")
+        await ui.sees("cancelled")
+        await answered(ui)
+        await ui.write("And now?")
+        await ui.sees("Not now.")
+        await answered(ui)

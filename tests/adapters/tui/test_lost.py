@@ -11,15 +11,22 @@ from typing import Any
 from flyball import Agent
 from flyball.adapters.http.entry import serving_http
 from flyball.adapters.http.tokens import Tokens
+from flyball.adapters.tui.approvals import Approvals
+from flyball.adapters.tui.client import Client
+from flyball.adapters.tui.connection import Connection
 from flyball.adapters.tui.page import TopLine
+from flyball.adapters.tui.run import RunScreen
+from flyball.adapters.tui.runs import RunsScreen
 from flyball.core.ids import new_id
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
+from flyball.orchestrate.projections.course import StepKind
 from flyball.runtime.services import local_services
 from tests.adapters.http.running import agents
 from tests.adapters.tui.driving import Driven, chat_with, driven
 from tests.adapters.tui.test_chat import answered
-from tests.adapters.tui.test_runs import NONE_YET
+from tests.adapters.tui.test_runs import NONE_YET, asking
 
 
 @asynccontextmanager
@@ -90,6 +97,64 @@ async def test_what_is_said_while_the_server_is_away_is_sent_when_it_is_there(tm
             assert len((await ui.app.client.loops()).loops) == 1
     finally:
         await ui_open.__aexit__(None, None, None)
+
+
+async def test_what_is_decided_while_the_server_is_away_is_sent_when_it_is_there(tmp_path: Path) -> None:
+    async with server(tmp_path) as url:
+        port = int(url.rpartition(":")[2])
+        ui_open = driven(url)
+        ui = await ui_open.__aenter__()
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await ui.sees("buyer wants to call pay")
+        await ui.until(lambda: ui.app.screen.query_one(Approvals).has_focus, "the focus")
+        await ui.press("ctrl+o")
+        await ui.opens(RunScreen)
+        await ui.sees("buyer wants to call pay")
+    try:
+        await ui.press("a")
+        await ui.sees("what was said will be sent when the server is back")
+        await ui.press("escape", "escape")
+        await ui.opens(RunsScreen)
+        await ui.press("c")
+        await ui.sees("↩ buyer  Pay")
+        await ui.press("escape")
+        await ui.opens(RunsScreen)
+        async with server(tmp_path, port=port) as url:
+            await ui.sees("complete")
+            assert ui.app.client.owed == 0
+            (run,) = (await ui.app.client.loops()).loops
+            steps = [step.what for step in await ui.app.client.course(run.loop_id)]
+            assert steps.count("approve") == 1
+    finally:
+        await ui_open.__aexit__(None, None, None)
+
+
+async def test_what_is_said_to_a_loop_arrives_in_order_and_is_taken_once(tmp_path: Path) -> None:
+    lost: list[str] = []
+    async with server(tmp_path) as url:
+        port = int(url.rpartition(":")[2])
+    client = Client(Connection(url))
+    client.connection.watch = lost.append
+    try:
+        saying = [
+            asyncio.create_task(client.begin("buyer", asking("Pay"), "buying")),
+            asyncio.create_task(client.signal("buying", Signal(SignalType.FEEDBACK, text="one"))),
+            asyncio.create_task(client.signal("buying", Signal(SignalType.FEEDBACK, text="two"))),
+        ]
+        await asyncio.sleep(0)
+        assert client.owed == 3
+        async with server(tmp_path, port=port):
+            await asyncio.gather(*saying)
+            again = Signal(SignalType.PAUSE, id="once")
+            await client.signal("buying", again)
+            await client.signal("buying", again)
+            said = [step.about for step in await client.course("buying") if step.kind is StepKind.SIGNAL]
+            assert len(said) == 3
+            assert ("one" in said[0], "two" in said[1]) == (True, True)
+            assert client.owed == 0
+    finally:
+        await client.connection.aclose()
 
 
 async def test_who_begins_before_the_server_does_waits_for_it(tmp_path: Path) -> None:

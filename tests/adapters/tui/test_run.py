@@ -118,7 +118,13 @@ async def test_a_fork_with_another_model() -> None:
         await ui.press("k")
         await ui.opens(AskFork)
         ui.app.screen.query_one("#turn", Input).value = "0"
-        cast("Any", ui.app.screen.query_one("#model")).value = "test:From two."
+        models = ui.app.screen.query_one("#model")
+        await ui.press("tab", "tab")
+        await ui.until(lambda: models.has_focus, "the focus")
+        await ui.press("space")
+        await ui.until(lambda: not models.has_focus and models.has_focus_within, "a list")
+        await ui.press("down", "down", "enter")
+        await ui.until(lambda: models.has_focus and cast("Any", models).value == "test:From two.", "a choice")
         await ui.press("enter")
         await ui.sees("From two.")
         await stands(ui, "complete")

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from flyball import Agent
 from flyball.core.errors import ModelDownloadFailed, ModelRequestsForbidden, UnknownModel
 from flyball.core.settings import ModelSettings
-from flyball.engines.llama_cpp import LlamaCppEngine, engine_for, set_progress, sharing
+from flyball.engines.llama_cpp import LlamaCppEngine, engine_for, sharing
 from flyball.engines.llama_cpp.locating import locate
 from flyball.inference.model_string import parse_model
 from flyball.inference.permission import forbid_model_requests
 from flyball.inference.registry import resolve_engine
-from flyball.models import DEFAULT, SMALL, Model, standing_in
+from flyball.models import DEFAULT, SMALL, Model, set_progress, standing_in
 from tests.engines.llama_cpp.asking import alive, ask, pid_of
 from tests.patience import PATIENCE
 

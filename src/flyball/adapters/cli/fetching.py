@@ -82,26 +82,31 @@ async def fetch(wanted: str) -> Path:
 
 async def _shown(pull: Callable[[Progress], T]) -> T:
     """What a function pulls, in a thread, with a bar that shows how far it is."""
+    with Bar() as bar:
+        return await pulled(pull, bar.tell)
+
+
+async def pulled(pull: Callable[[Progress], T], tell: Progress) -> T:
+    """What a function pulls, in a thread; `tell` is told how far it is. Cancelling ends the download."""
     stop = threading.Event()
-    with _Bar() as bar:
 
-        def progress(done: int, total: int, what: str) -> None:
-            if stop.is_set():
-                raise InterruptedError("the download was cancelled")
-            bar.tell(done, total, what)
+    def progress(done: int, total: int, what: str) -> None:
+        if stop.is_set():
+            raise InterruptedError("the download was cancelled")
+        tell(done, total, what)
 
-        pulling = asyncio.ensure_future(asyncio.to_thread(pull, progress))
-        try:
-            return await asyncio.shield(pulling)
-        except asyncio.CancelledError:
-            stop.set()
-            # It hears that at its next piece. Where none comes it is left: the next one to pull sweeps up.
-            if (await asyncio.wait([pulling], timeout=_GRACE))[0]:
-                pulling.exception()
-            raise
+    pulling = asyncio.ensure_future(asyncio.to_thread(pull, progress))
+    try:
+        return await asyncio.shield(pulling)
+    except asyncio.CancelledError:
+        stop.set()
+        # It hears that at its next piece. Where none comes it is left: the next one to pull sweeps up.
+        if (await asyncio.wait([pulling], timeout=_GRACE))[0]:
+            pulling.exception()
+        raise
 
 
-class _Bar:
+class Bar:
     """A progress bar on stderr; where that is no terminal, a line for each thing that is being done."""
 
     def __init__(self) -> None:
@@ -127,7 +132,7 @@ class _Bar:
         self._last = ""
         self.tell: Callable[[int, int, str], None] = self._draw if err().is_terminal else self._say
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> Bar:
         if err().is_terminal:
             self._progress.start()
         return self

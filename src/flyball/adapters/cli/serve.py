@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,7 +84,8 @@ def serve(
         "limits": {"rate": rate, "concurrent": concurrent, "body": int(max_body * 1024 * 1024)},
     }
     services = services_of(served, deps, cluster, shared)
-    work = _serve(services, {**options, "mounts": _mounts()}, adapter("http"))
+    models = [] if cluster.named else _models_of(served)  # on NATS, the workers have them
+    work = _serve(services, models, {**options, "mounts": _mounts()}, adapter("http"))
     return run(work, fast_loop(), patience=grace + 10)
 
 
@@ -134,23 +134,45 @@ async def opened(services: Callable[[], Tenants]) -> AsyncGenerator[Tenants]:
     """Services that are about to be served: what was left is gone on with, and their models are here."""
     from flyball.adapters.cli.fetching import fetched
 
+    async with _open(services) as tenants:
+        for model in _models_of([system.agent for system in (await tenants()).systems.values()]):
+            await fetched(model)
+        yield tenants
+
+
+@asynccontextmanager
+async def _open(services: Callable[[], Tenants]) -> AsyncGenerator[Tenants]:
     tenants = services()
     try:
-        service = await tenants()
+        await tenants()
         await tenants.open_known()
-        for system in service.systems.values():
-            if isinstance(model := system.agent.config.model, str):
-                await fetched(model)
         yield tenants
     finally:
         await tenants.aclose()
 
 
-async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve_http: Any) -> int:
+def _models_of(agents: Iterable[Any]) -> list[str]:
+    return [agent.config.model for agent in agents if isinstance(agent.config.model, str)]
+
+
+async def _serve(
+    services: Callable[[], Tenants], models: list[str], options: dict[str, Any], serve_http: Any
+) -> int:
+    """Serve, from the first moment on: models that are not here yet are fetched meanwhile."""
+    from flyball.adapters.cli.arriving import arriving
+
     try:
-        async with opened(services) as tenants:
+        async with arriving(models) as arrivals, _open(services) as tenants:
             names = ", ".join((await tenants()).systems)
-            await serve_http(tenants, begun=partial(_say, names, options), **options)
+
+            def begun(url: str) -> None:
+                _say(names, options, url)
+                arrivals.begin()
+
+            try:
+                await serve_http(tenants, arriving=arrivals, begun=begun, **options)
+            finally:
+                await arrivals.end()  # before the engines, which may wait for them
     except asyncio.CancelledError:
         err().print("stopped: what was not over is recorded, and goes on with the next server", style="dim")
     return 0

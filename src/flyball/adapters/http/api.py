@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from flyball.adapters.http.app import Api, create_app
+from flyball.adapters.http.awaiting import Arriving, Awaiting
 from flyball.adapters.http.gate import App
-from flyball.adapters.http.hub import Hub
+from flyball.adapters.http.hub import EVERY, Hub
 from flyball.adapters.http.limits import Limits
 from flyball.adapters.http.logs import Log
 from flyball.adapters.http.metrics import Metrics
@@ -54,8 +55,9 @@ def build_api(
     tokens: Tokens | None = None,
     limits: Limits | None = None,
     log: Log | None = None,
-    heartbeat: float = 15.0,
+    heartbeat: float = EVERY,
     mounts: Mapping[str, App] | None = None,
+    arriving: Arriving | None = None,
     more: Sequence[Operation] = (),
 ) -> Api:
     """The application.
@@ -67,6 +69,7 @@ def build_api(
         log: where a line is written for each request.
         heartbeat: seconds after which a stream that has nothing to tell says that it is still there.
         mounts: other applications behind the same gate, by the beginning of their paths.
+        arriving: the models that are fetched while the server runs.
         more: further operations.
     """
     metrics, hubs = Metrics(), Hubs(heartbeat)
@@ -89,5 +92,6 @@ def build_api(
         metrics=metrics,
         log=log,
         mounts=dict(mounts or {}),
+        awaiting=Awaiting(arriving),
         ending=hubs.close,
     )

@@ -10,6 +10,7 @@ from litestar.exceptions import MethodNotAllowedException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.response.base import ASGIResponse
 
+from flyball.adapters.http.awaiting import Awaiting
 from flyball.adapters.http.gate import PASSED, SLASH, App, Gate, Receive, Scope, Send, refuse
 from flyball.adapters.http.limits import Limits, Rates
 from flyball.adapters.http.logs import Log
@@ -19,6 +20,8 @@ from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.problems import MethodNotAllowed, NotFound
 from flyball.adapters.http.serving import Services, Serving
 from flyball.adapters.http.tokens import Tokens
+
+_DOTS = (".", "..")
 
 
 class Performed(ASGIResponse):
@@ -58,6 +61,7 @@ def create_app(
     metrics: Metrics | None = None,
     log: Log | None = None,
     mounts: dict[str, App] | None = None,
+    awaiting: Awaiting | None = None,
     ending: Callable[[], None] = lambda: None,
 ) -> Api:
     """The application that serves these operations.
@@ -70,11 +74,13 @@ def create_app(
         metrics: where requests are counted.
         log: where a line is written for each request.
         mounts: other applications, by the beginning of their paths.
+        awaiting: which models are not here yet.
         ending: called when it begins to end.
     """
     metrics, limits = metrics or Metrics(), (limits or Limits()).check()
-    serving = Serving(services, limits, metrics)
-    routes = [_route(operation, serving) for operation in operations]
+    serving = Serving(services, limits, metrics, awaiting)
+    paths = dict.fromkeys([operation.path for operation in operations])
+    routes = [_route([one for one in operations if one.path == path], serving) for path in paths]
     litestar = Litestar(
         routes,
         openapi_config=None,
@@ -116,17 +122,27 @@ class Api:
         self._ending()
 
 
-def _route(operation: Operation, serving: Serving) -> HTTPRouteHandler:
-    async def perform(request: Request[Any, Any, Any]) -> ASGIResponse:
-        values: dict[str, str] = request.path_params
-        if any(SLASH in value for value in values.values()):
-            values = {name: value.replace(SLASH, "/") for name, value in values.items()}
-        return Performed(operation, values, serving)
+def _route(operations: Sequence[Operation], serving: Serving) -> HTTPRouteHandler:
+    """The route of a path. It is one for all methods: only then does `OPTIONS` tell all of them."""
+    methods: Any = {operation.method: operation for operation in operations}
+    first = operations[0]
 
-    perform.__name__ = operation.name
-    path = operation.path.replace("}", ":str}")
-    method: Any = operation.method
-    return HTTPRouteHandler(path, http_method=method, name=operation.name)(_typed(perform))
+    async def perform(request: Request[Any, Any, Any]) -> ASGIResponse:
+        values = {name: _meant(value) for name, value in request.path_params.items()}
+        return Performed(methods[request.method], values, serving)
+
+    perform.__name__ = first.name
+    path = first.path.replace("}", ":str}")
+    # The status is the answer's own; litestar would have none of a DELETE that says something.
+    made = HTTPRouteHandler(path, http_method=list(methods), status_code=200, name=first.name)
+    return made(_typed(perform))
+
+
+def _meant(value: str) -> str:
+    """What a name in a path means: a slash in it, and dots alone, are written otherwise there."""
+    if value.startswith("~") and value.lstrip("~") in _DOTS:
+        return value[1:]  # every client takes `.` and `..` for steps of the path, also where they are escaped
+    return value.replace(SLASH, "/")
 
 
 def _typed(function: Callable[..., Awaitable[ASGIResponse]]) -> Callable[..., Awaitable[ASGIResponse]]:

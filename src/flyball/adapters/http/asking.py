@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from flyball.adapters.http.awaiting import Awaiting
 from flyball.adapters.http.bodies import Body
 from flyball.adapters.http.limits import Limits
 from flyball.adapters.http.problems import Forbidden, Malformed, WrongMedia, unwritten
@@ -28,6 +29,7 @@ class Asking:
 
     __slots__ = (
         "_receive",
+        "awaiting",
         "correlation",
         "ending",
         "headers",
@@ -49,6 +51,7 @@ class Asking:
         query: Mapping[str, str],
         receive: Callable[[], Awaitable[Any]],
         limits: Limits,
+        awaiting: Awaiting,
         ending: bool = False,
     ) -> None:
         self.principal = principal
@@ -61,6 +64,7 @@ class Asking:
         """What stands in the places of its path."""
         self.query_values = query
         self.limits = limits
+        self.awaiting = awaiting
         self.ending = ending
         """Whether the server is about to end."""
         self._receive = receive
@@ -87,6 +91,16 @@ class Asking:
     def roles(self) -> tuple[str, ...]:
         """The roles of who asks, beside those that the policy knows. On its own machine, one may do all."""
         return self.principal.roles if self.principal.token else ("admin",)
+
+    async def have_model(self, agent: str) -> None:
+        """Go on if an agent's model is here. The body must have been read.
+
+        Raises:
+            ModelBeingFetched, Gone, ShuttingDown: see `Awaiting.have`.
+        """
+        system = self.service.systems.get(agent)
+        if system is not None:
+            await self.awaiting.have(system.agent.config.model, self.headers, self.gone)
 
     def query(self, kind: type[S]) -> S:
         """What its query says.

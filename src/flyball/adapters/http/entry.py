@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flyball.adapters.http.api import build_api
+from flyball.adapters.http.awaiting import Arriving
 from flyball.adapters.http.limits import Limits
 from flyball.adapters.http.logs import Log, logging_into
 from flyball.adapters.http.mounts import Callers, Mount
@@ -41,6 +42,7 @@ async def serve_http(
     log: bool = True,
     log_all: bool = False,
     mounts: Mapping[str, Mount] | None = None,
+    arriving: Arriving | None = None,
     begun: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve the API until cancelled.
@@ -55,6 +57,7 @@ async def serve_http(
         log: whether a line is written for each request, and not only for what went wrong unforeseen.
         log_all: whether what flyball says elsewhere (`logging`) has lines in this log, and nowhere else.
         mounts: what makes other applications behind the same gate, by the beginning of their paths.
+        arriving: the models that are fetched while it serves: it listens without them.
         begun: called with the address when requests are taken.
 
     Raises:
@@ -87,6 +90,7 @@ async def serve_http(
             limits=Limits(**limits) if limits else None,
             log=lines,
             mounts=apps,
+            arriving=arriving,
         )
 
         async def drain() -> None:

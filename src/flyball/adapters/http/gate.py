@@ -19,7 +19,14 @@ from flyball.adapters.http.limits import Rates
 from flyball.adapters.http.logs import Log
 from flyball.adapters.http.metrics import Metrics
 from flyball.adapters.http.passed import Passed
-from flyball.adapters.http.problems import MEDIA_TYPE, Forbidden, Refused, problem_of, unexpected
+from flyball.adapters.http.problems import (
+    MEDIA_TYPE,
+    Forbidden,
+    Refused,
+    problem_of,
+    retry_after,
+    unexpected,
+)
 from flyball.adapters.http.tokens import NOBODY_IN_PARTICULAR, Principal, Tokens
 from flyball.core.correlation import Correlation
 from flyball.core.ids import new_id
@@ -196,7 +203,7 @@ async def refuse(error: Exception, passed: Passed, send: Send) -> None:
         kind = "server_error" if problem.status >= 500 else "invalid_request_error"
         told = {"message": problem.detail, "type": kind, "param": None, "code": problem.code}
         body, media_type = msgspec.json.encode({"error": told}), "application/json"
-    headers = getattr(failure, "headers", {})
+    headers = {**retry_after(failure.details), **getattr(failure, "headers", {})}
     await send(
         {
             "type": "http.response.start",

@@ -12,6 +12,9 @@ from flyball.adapters.http.position import Position
 from flyball.adapters.http.problems import unexpected
 from flyball.core.events import Stage
 
+EVERY = 5.0
+"""Seconds after which a stream that has nothing to tell says so: who follows soon sees if nobody is there."""
+
 
 class Hub:
     """The loops that are followed just now, and for a while after the last has gone.
@@ -28,7 +31,7 @@ class Hub:
         self,
         follow: Callable[[str, int], AsyncGenerator[Item]],
         stage: Callable[[str], Awaitable[Stage]],
-        heartbeat: float = 15.0,
+        heartbeat: float = EVERY,
         linger: float = 0.0,
     ) -> None:
         self._follow = follow

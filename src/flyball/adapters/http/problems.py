@@ -178,6 +178,7 @@ _STATUS: dict[str, int] = _REFUSALS | {
     # Those who serve models, and whoever keeps the journal, are behind us: it is not the caller's doing.
     "INFERENCE_ENGINE_ERROR": 502,
     "INFERENCE_MODEL_UNAVAILABLE": 503,
+    "INFERENCE_MODEL_BEING_FETCHED": 503,
     "INFERENCE_MODEL_DOWNLOAD_FAILED": 503,
     "INFERENCE_MODEL_HASH_MISMATCH": 503,
     "INFERENCE_MIDDLEWARE_FAILED": 500,
@@ -253,6 +254,14 @@ def problem_of(error: SystemError, request_id: str = "", response: SystemRespons
         loop_id=(response.loop_id if response is not None else "") or UNSET,
         response=reached,
     )
+
+
+def retry_after(details: Mapping[str, Any] | None) -> dict[str, str]:
+    """The header that says when to come again, where an error's details do."""
+    after = (details or {}).get("retry_after")
+    if not isinstance(after, int | float) or isinstance(after, bool):
+        return {}
+    return {"Retry-After": str(max(1, round(after)))}
 
 
 def unexpected(error: Exception) -> FlyballError:

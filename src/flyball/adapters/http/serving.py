@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from flyball.adapters.http.asking import Answer, Asking, Stream
+from flyball.adapters.http.awaiting import Awaiting
 from flyball.adapters.http.frames import MEDIA_TYPE
 from flyball.adapters.http.gate import PASSED, Receive, Scope, Send, refuse
 from flyball.adapters.http.limits import Limits, Places
@@ -45,12 +46,16 @@ class Serving:
         services: the service of each tenant.
         limits: how much is taken.
         metrics: where streams are counted.
+        awaiting: which models are not here yet.
     """
 
-    def __init__(self, services: Services, limits: Limits, metrics: Metrics) -> None:
+    def __init__(
+        self, services: Services, limits: Limits, metrics: Metrics, awaiting: Awaiting | None = None
+    ) -> None:
         self._services = services
         self._limits = limits
         self._metrics = metrics
+        self._awaiting = awaiting or Awaiting()
         self._places = Places(limits.concurrent, "requests under way")
         self._streams = Places(limits.streams, "streams open")
         self._giving: set[asyncio.Task[None]] = set()
@@ -106,6 +111,7 @@ class Serving:
             query=_query(scope["query_string"]),
             receive=receive,
             limits=self._limits,
+            awaiting=self._awaiting,
             ending=self.ending,
         )
         if operation.scope is not None:
@@ -143,6 +149,7 @@ class Serving:
         Those that are the answer to a request go on for as long as its run does.
         """
         self.ending = True
+        self._awaiting.end()
         for giving in list(self._giving):
             giving.cancel()
 

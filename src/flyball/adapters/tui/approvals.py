@@ -73,6 +73,7 @@ class Approvals(Vertical, can_focus=True):
         self._calls: tuple[WaitingCall, ...] = ()
         self._decided: set[tuple[str, str]] = set()
         self._since = 0.0
+        self._viewed = False
 
     def compose(self) -> ComposeResult:
         """The call, and what may be said about it."""
@@ -103,6 +104,12 @@ class Approvals(Vertical, can_focus=True):
             self._draw(self._calls[0])
         return bool(self._calls) and not before
 
+    def come_back(self) -> None:
+        """Somebody comes back to it: no key decides at once, unless he has looked at all of the call."""
+        if not self._viewed:
+            self._since = time.monotonic()
+        self._viewed = False
+
     def _draw(self, waiting: WaitingCall) -> None:
         call, more = waiting.call, len(self._calls) - 1
         who = f"{words(waiting.agent, 40)} wants to call {words(call.name, 60)}"
@@ -117,9 +124,9 @@ class Approvals(Vertical, can_focus=True):
         """The same as the keys."""
         event.stop()
         if event.button.id == "approve":
-            self._decide(SignalType.APPROVE)
+            self.action_approve()
         elif event.button.id == "reject":
-            self._ask_why()
+            self.action_reject()
         else:
             self.action_view()
 
@@ -156,6 +163,7 @@ class Approvals(Vertical, can_focus=True):
     def action_view(self) -> None:
         """Show all of the call."""
         if self._calls:
+            self._viewed = True
             self.post_message(self.Viewed(self._calls[0]))
 
     def action_leave_it(self) -> None:

@@ -1,5 +1,8 @@
 """The HTTP API's operations that are used here, typed. What can go wrong is the connection's to say.
 
+What is said to a loop (a request, a signal, a result) is sent until it arrives, in the order in which it was
+said: it is known by an id, and so done once. What is asked is asked once.
+
 `follow` ends with the loop, and never before: a connection that is lost is had again, after waits that grow,
 just after the last thing that was told. Nothing is lost and nothing comes twice.
 """
@@ -7,18 +10,22 @@ just after the last thing that was told. Nothing is lost and nothing comes twice
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.adapters.tui.connection import Connection, Problem, Unreachable
 from flyball.core.backoff import Backoff
+from flyball.core.deferred import DeferredToolResult
 from flyball.core.errors import FlyballError, UserError
+from flyball.core.ids import new_id
 from flyball.core.signals import Signal
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.cards import AgentCard, ModelCard
@@ -71,6 +78,12 @@ class Client:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.owed = 0
+        """How much was said that has not arrived yet."""
+        self.watch: Callable[[], None] = lambda: None
+        """Is told when there is more of it, or less."""
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Where what is said to a loop waits for what was said before it."""
 
     async def agents(self) -> tuple[AgentCard, ...]:
         """Who is served."""
@@ -104,29 +117,31 @@ class Client:
         return await self._get(Explanation, _path(loop_id, "why"), turn=str(turn))
 
     async def signal(self, loop_id: str, signal: Signal) -> None:
-        """Say something to a loop."""
-        await self._post(_path(loop_id, "signals"), signal)
+        """Say something to a loop. It is sent until it arrives: by its id it is taken once."""
+        signal = signal if signal.id else replace(signal, id=new_id())
+        await self._send(loop_id, _path(loop_id, "signals"), _encode(signal))
+
+    async def answer(self, loop_id: str, result: DeferredToolResult) -> None:
+        """Give a loop the result of a call that waits for it. It is sent until it arrives, and taken once."""
+        await self._send(loop_id, _path(loop_id, "results"), _encode({"results": [result]}))
 
     async def resume(self, loop_id: str) -> None:
-        """Have a loop driven on that nobody drives."""
-        await self._post(_path(loop_id, "resume"), {})
+        """Have a loop driven on that nobody drives; sent until it arrives, as one that is driven stays so."""
+        await self._send(loop_id, _path(loop_id, "resume"), b"{}")
 
     async def fork(self, loop_id: str, fork: Fork) -> str:
         """Begin a loop from another's first turns; gives its id."""
         document = await self._post(_path(loop_id, "fork"), fork)
         return read(document, _Begun).loop_id
 
-    async def begin(self, agent: str, request: SystemRequest, loop_id: str) -> None:
-        """Have an agent begin to serve a request. It is sent until it arrives: by its id it is done once."""
-        path, document, tries = f"/api/agents/{quote(agent, safe='')}/loops", _encode(request.to_json()), 0
-        while True:
-            try:
-                await self.connection.ask("POST", path, {"loop_id": loop_id}, document)
-            except Unreachable:
-                tries += 1
-                await asyncio.sleep(_AGAIN.wait(tries))
-            else:
-                return
+    async def begin(self, agent: str, request: SystemRequest, loop_id: str, after: str = "") -> None:
+        """Have an agent begin to serve a request. It is sent until it arrives: by its id it is done once.
+
+        `after` is the loop that it goes on from: what was said there need not be sent again.
+        """
+        path = f"/api/agents/{quote(agent, safe='')}/loops"
+        query = {"loop_id": loop_id, "after": after} if after else {"loop_id": loop_id}
+        await self._send(loop_id, path, _encode(request.to_json()), **query)
 
     async def follow(self, loop_id: str) -> AsyncGenerator[Recorded | StreamEvent]:
         """What happens in a loop, from its beginning to its end.
@@ -163,6 +178,27 @@ class Client:
             "GET", path, {name: value for name, value in query.items() if value}
         )
         return read(document, kind)
+
+    async def _send(self, whom: str, path: str, document: bytes, **query: str) -> None:
+        """Send what was said to a loop until it arrives, after all that was said to it before."""
+        line, tries = self._lines.setdefault(whom, asyncio.Lock()), 0
+        self._owe(1)
+        try:
+            async with line:
+                while True:
+                    try:
+                        await self.connection.ask("POST", path, query, document)
+                    except Unreachable:
+                        tries += 1
+                        await asyncio.sleep(_AGAIN.wait(tries))
+                    else:
+                        return
+        finally:
+            self._owe(-1)
+
+    def _owe(self, more: int) -> None:
+        self.owed += more
+        self.watch()
 
     async def _post(self, path: str, document: Any) -> bytes:
         return await self.connection.ask("POST", path, {}, _encode(document))

@@ -1,32 +1,33 @@
-"""What is asked in the middle of something: a text, how to fork, with whom to talk. And the keys."""
+"""What is asked in the middle of something: a text, how to fork. All of a call. And the keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Input, Label, OptionList, Select, Static
-from textual.widgets.option_list import Option
+from textual.widgets import Input, Label, Select, Static
 
 from flyball.adapters.tui.client import Fork
 from flyball.adapters.tui.listing import Listing
 from flyball.adapters.tui.rows import CallRow
 from flyball.adapters.tui.wrapping import words
 from flyball.core.messages import ToolCall
-from flyball.orchestrate.cards import AgentCard, ModelCard
+from flyball.orchestrate.cards import ModelCard
 
-_BACK: list[BindingType] = [Binding("escape", "dismiss(None)", "Back")]
+BACK: list[BindingType] = [Binding("escape", "dismiss(None)", "Back")]
 
 
 class AskText(ModalScreen[str | None]):
     """Asks for a text; None where nobody wants to say anything after all."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _BACK
+    BINDINGS: ClassVar[list[BindingType]] = BACK
 
     def __init__(self, title: str, hint: str, *, may_be_empty: bool = False) -> None:
         super().__init__()
@@ -48,10 +49,23 @@ class AskText(ModalScreen[str | None]):
             self.dismiss(text)
 
 
+class _Models(Select[str]):
+    """The models. Enter goes on, as it does in all that is asked; the list is opened by other keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go_on", "Go on", show=False)]
+
+    class Chosen(Message):
+        """Whatever is chosen is to be taken."""
+
+    def action_go_on(self) -> None:
+        """Take what is chosen."""
+        self.post_message(self.Chosen())
+
+
 class AskFork(ModalScreen[Fork | None]):
     """Asks after which turn to fork, and with what changed."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _BACK
+    BINDINGS: ClassVar[list[BindingType]] = BACK
 
     def __init__(self, turn: int, turns: int, models: Sequence[ModelCard]) -> None:
         super().__init__()
@@ -69,57 +83,26 @@ class AskFork(ModalScreen[Fork | None]):
             yield Label("Another prompt, if it is to be another:")
             yield Input(placeholder="as it was", id="prompt", compact=True)
             yield Label("Another model:")
-            yield Select(models, prompt="as it was", id="model", compact=True)
-            yield Label("Enter forks · Esc goes back", classes="hint")
+            yield _Models(models, prompt="as it was", id="model", compact=True)
+            yield Label("Enter forks · Space opens the list of models · Esc goes back", classes="hint")
 
-    def on_input_submitted(self) -> None:
+    @on(Input.Submitted)
+    @on(_Models.Chosen)
+    def fork(self) -> None:
         """Fork it."""
         turn = self.query_one("#turn", Input)
         if not turn.value.isdecimal():
             turn.focus()
             return
         prompt = self.query_one("#prompt", Input).value.strip()
-        chosen: object = cast("Any", self.query_one("#model")).value
+        chosen = self.query_one("#model", _Models).value
         self.dismiss(Fork(int(turn.value), prompt or None, chosen if isinstance(chosen, str) else None))
-
-
-class PickAgent(ModalScreen[str | None]):
-    """Asks with whom to talk."""
-
-    BINDINGS: ClassVar[list[BindingType]] = _BACK
-
-    def __init__(self, agents: Sequence[AgentCard]) -> None:
-        super().__init__()
-        self._agents = agents
-
-    def compose(self) -> ComposeResult:
-        """The agents."""
-        with Vertical(classes="dialog"):
-            yield Label("Chat with", classes="title")
-            yield OptionList(*[Option(_agent(card), str(n)) for n, card in enumerate(self._agents)])
-            yield Label("Enter chooses · Esc goes back", classes="hint")
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """One was chosen."""
-        self.dismiss(self._agents[event.option_index].name)
-
-
-def _agent(card: AgentCard) -> Content:
-    tools = ", ".join([tool.name for tool in card.tools])
-    about = card.description or (f"tools: {tools}" if tools else "")
-    return Content.assemble(
-        (words(card.name, 60), "bold"),
-        "  ",
-        (words(card.model, 60), "dim"),
-        "  ",
-        (words(about, 200), "dim"),
-    )
 
 
 class ShowCall(ModalScreen[None]):
     """All of a tool call that waits."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _BACK
+    BINDINGS: ClassVar[list[BindingType]] = BACK
 
     def __init__(self, call: ToolCall) -> None:
         super().__init__()
@@ -144,7 +127,7 @@ class Help(ModalScreen[None]):
     """The keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_BACK,
+        *BACK,
         Binding("question_mark,q,enter", "dismiss(None)", "Back"),
     ]
 
@@ -168,10 +151,11 @@ KEYS: dict[str, dict[str, str]] = {
         "Esc": "back",
         "Ctrl-Q": "leave; what runs goes on with its server",
     },
-    "Runs": {"/": "search", "c": "chat with an agent", "Enter": "open a run"},
+    "Runs": {"/": "search", "c": "chat with an agent, or go back to a chat", "Enter": "open a run"},
     "A run": {
         "Enter": "a model call: what was sent; a tool call: unfold it",
         "a, r": "approve or reject what waits; v shows all of it",
+        "g": "give the result that a call waits for",
         "p, u": "pause; resume (also a run that nobody drives)",
         "x": "cancel",
         "t": "try a failed run again",
@@ -179,9 +163,11 @@ KEYS: dict[str, dict[str, str]] = {
         "k": "fork at the chosen turn: another prompt or model",
     },
     "Chat": {
-        "Enter": "send; Ctrl-J begins a new line",
+        "Enter": "send, once no answer is under way; Ctrl-J begins a new line",
         "Ctrl-X": "cancel the answer",
+        "Ctrl-G": "give the result that a call waits for",
         "Ctrl-O": "open the last run",
-        "Tab": "to what was said, where Enter unfolds tool calls",
+        "Tab": "to the call that waits; to what was said, where Enter unfolds tool calls",
+        "Esc": "leave it: it goes on, and c comes back to it",
     },
 }

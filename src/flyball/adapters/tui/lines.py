@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
-Look: TypeAlias = Literal["plain", "dim", "strong", "person", "tool", "model", "good", "bad", "warn"]
+Look: TypeAlias = Literal["plain", "dim", "strong", "code", "person", "tool", "model", "good", "bad", "warn"]
 """The styles that there are, by what they say."""
 Line: TypeAlias = tuple[tuple[str, Look], ...]
 """One line: its pieces, from left to right."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,7 +21,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from flyball.adapters.tui.lines import Line
+from flyball.adapters.tui.lines import Line, Look
 from flyball.adapters.tui.rows import Row
 
 _KEPT = 2_000
@@ -31,16 +31,14 @@ _KEPT = 2_000
 class Listing(ScrollView, can_focus=True):
     """Shows rows, one of which is the chosen one. Enter unfolds it, or opens what it leads to."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"listing--{name}"
-        for name in ("plain", "dim", "strong", "person", "tool", "model", "good", "bad", "warn", "chosen")
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"listing--{name}" for name in (*get_args(Look), "chosen")}
     DEFAULT_CSS = """
     Listing {
         overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; background: $background;
         & > .listing--plain { color: $foreground; }
         & > .listing--dim { color: $foreground; text-style: dim; }
         & > .listing--strong { color: $foreground; text-style: bold; }
+        & > .listing--code { color: $text-secondary; }
         & > .listing--person { color: $text-success; text-style: bold; }
         & > .listing--model { color: $text-primary; text-style: bold; }
         & > .listing--tool { color: $text-accent; text-style: bold; }

@@ -21,8 +21,11 @@ class Flyball(Protocol):
 
     client: Client
     """Who asks the server."""
-    lost: str
-    """Why the server cannot be reached; empty as long as it can."""
+
+    @property
+    def lost(self) -> str:
+        """Why the server cannot be reached; empty as long as it can."""
+        ...
 
     def open_run(self, loop_id: str) -> None:
         """Show a run."""
@@ -103,11 +106,14 @@ class Page(Screen[None]):
 
     def do(self, work: Awaitable[object]) -> None:
         """Do something that a person asked for; what goes wrong is said."""
+        self.run_worker(self._done(work), group="do")
 
-        async def doing() -> None:
-            try:
-                await work
-            except FlyballError as error:
-                self.failed(error)
+    def send(self, work: Awaitable[object]) -> None:
+        """Say what a person wants said: also where the screen is left before the server has heard it."""
+        cast("Any", self).app.run_worker(self._done(work), group="send")
 
-        self.run_worker(doing, group="do")
+    async def _done(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except FlyballError as error:
+            self.failed(error)

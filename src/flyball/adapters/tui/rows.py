@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from flyball.adapters.tui.lines import Line, Look, styled
+from flyball.adapters.tui.markdown import set_in_lines
 from flyball.adapters.tui.wrapping import words, wrapped
 from flyball.core.messages import ToolCall, ToolResult
 
@@ -55,6 +56,8 @@ class TextRow(Struct, frozen=True):
     text: str
     look: Look = "plain"
     body: Look = "plain"
+    markdown: bool = False
+    """Whether it is set as Markdown."""
 
     @property
     def is_short(self) -> bool:
@@ -63,8 +66,12 @@ class TextRow(Struct, frozen=True):
 
     def lines(self, width: int, opened: int) -> Sequence[Line]:
         """Who said it, and what."""
-        said = wrapped(self.text, width - 2, _limit(_LOOK, opened))
-        return [((words(self.who, 80), self.look),), *styled(said, self.body, "  ")]
+        head: Line = ((words(self.who, 80), self.look),)
+        limit = _limit(_LOOK, opened)
+        if self.markdown:
+            said = set_in_lines(self.text, width - 2, limit)
+            return [head, *[(("  ", "plain"), *line) for line in said]]
+        return [head, *styled(wrapped(self.text, width - 2, limit), self.body, "  ")]
 
     def next(self, opened: int) -> int | None:
         """More of it, where there is more."""
@@ -154,7 +161,9 @@ def _went(row: CallRow) -> tuple[str, Look]:
     """The sign of how a call went."""
     if row.result is None:
         return "…", "dim"
-    if row.result.is_error or row.result.status not in ("return", "deferred"):
+    if row.result.status == "deferred":
+        return "⧗", "warn"
+    if row.result.is_error or row.result.status != "return":
         return "✘", "bad"
     return "✔", "good"
 

@@ -18,6 +18,7 @@ from flyball.adapters.tui.following import Following
 from flyball.adapters.tui.lines import stage_look
 from flyball.adapters.tui.listing import Listing
 from flyball.adapters.tui.page import Page, TopLine
+from flyball.adapters.tui.results import Outside
 from flyball.adapters.tui.rows import NoteRow, seconds
 from flyball.adapters.tui.run_rows import cost_of, tokens_of
 from flyball.adapters.tui.step_rows import StepRow, step_rows
@@ -42,6 +43,7 @@ class RunScreen(Page):
         Binding("escape", "app.back", "Back"),
         Binding("a", "approve", "Approve"),
         Binding("r", "reject", "Reject"),
+        Binding("g", "give", "Give the result"),
         Binding("p", "signal('pause')", "Pause"),
         Binding("u", "resume", "Resume"),
         Binding("x", "cancel", "Cancel"),
@@ -59,6 +61,7 @@ class RunScreen(Page):
         self._timeline = Listing(empty="…", id="timeline")
         self._talk = Listing(empty="Nothing was said yet.", follows=True, id="talk")
         self._approvals = Approvals()
+        self._outside = Outside("g")
         self._following: Following | None = None
         self._ticks = 0
 
@@ -69,6 +72,7 @@ class RunScreen(Page):
         with Container(id="panes"):
             yield self._timeline
             yield self._talk
+        yield self._outside
         yield self._approvals
         yield Footer(show_command_palette=False)
 
@@ -77,6 +81,11 @@ class RunScreen(Page):
         self._timeline.focus()
         self.set_interval(_DRAWN, self._draw)
         self._follow()
+
+    def on_screen_resume(self) -> None:
+        """It is shown again, to somebody who may be typing still."""
+        super().on_screen_resume()
+        self._approvals.come_back()
 
     def failed(self, error: FlyballError) -> None:
         """Say what went wrong; where there is nothing else to show, in its place."""
@@ -114,6 +123,7 @@ class RunScreen(Page):
             return
         self._draw_course(following)
         approvals = self._approvals
+        self._outside.show(following.waiting)
         self.refresh_bindings()
         if approvals.show(following.waiting):
             approvals.focus()
@@ -155,7 +165,7 @@ class RunScreen(Page):
     @on(Approvals.Decided)
     def decide(self, event: Approvals.Decided) -> None:
         """Tell the loop that asked for the call."""
-        self.do(self._decide(event))
+        self.send(self._decide(event))
         if not self._approvals.calls:
             self._timeline.focus()
 
@@ -172,8 +182,10 @@ class RunScreen(Page):
         self.flyball.push_screen(ShowCall(event.call.call))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a call that waits can be approved or rejected."""
+        """Only a call that waits can be approved or rejected, or be given a result."""
         del parameters
+        if action == "give":
+            return bool(self._outside.calls)
         return bool(self._approvals.calls) if action in ("approve", "reject") else True
 
     def action_approve(self) -> None:
@@ -186,7 +198,7 @@ class RunScreen(Page):
 
     def action_signal(self, kind: str) -> None:
         """Say something that needs no words."""
-        self.do(self._say(Signal(SignalType(kind))))
+        self.send(self._say(Signal(SignalType(kind))))
 
     def action_resume(self) -> None:
         """Go on: with a run that is paused, or that nobody drives."""
@@ -194,7 +206,7 @@ class RunScreen(Page):
         if run is not None and run.stage == "paused":
             self.action_signal("resume")
         else:
-            self.do(self._resume())
+            self.send(self._resume())
 
     async def _resume(self) -> None:
         await self.client.resume(self.loop_id)
@@ -206,10 +218,17 @@ class RunScreen(Page):
 
     def _hurry(self) -> None:
         """Ask at once how it stands; a run that was over is followed anew."""
+        if not self.is_running:
+            return
         if self._following is None or self._following.is_over:
             self._follow()
         else:
             self._following.hurry()
+
+    @work
+    async def action_give(self) -> None:
+        """Ask for the result that is waited for, and give it."""
+        await self._outside.give(self, self._hurry)
 
     @work
     async def action_cancel(self) -> None:
@@ -218,7 +237,7 @@ class RunScreen(Page):
             AskText("Cancel this run?", "why, if you like to say so", may_be_empty=True)
         )
         if text is not None:
-            self.do(self._say(Signal(SignalType.CANCEL, text=text)))
+            self.send(self._say(Signal(SignalType.CANCEL, text=text)))
 
     @work
     async def action_feedback(self) -> None:
@@ -227,7 +246,7 @@ class RunScreen(Page):
             AskText("Say something to the model", "what it should hear")
         )
         if text is not None:
-            self.do(self._say(Signal(SignalType.FEEDBACK, text=text)))
+            self.send(self._say(Signal(SignalType.FEEDBACK, text=text)))
 
     @work
     async def action_fork(self) -> None:

@@ -143,7 +143,7 @@ class Transcript:
         for number, part in enumerate(message.parts):
             name = f"{key}.{number}"
             if isinstance(part, Text) and part.text:
-                rows.append(TextRow(name, self._agent or "answer", part.text, "model"))
+                rows.append(TextRow(name, self._agent or "answer", part.text, "model", markdown=True))
             elif isinstance(part, Thinking | Retry) and part.text:
                 rows.append(TextRow(name, "thinking", part.text, "dim", "dim"))
             elif isinstance(part, ToolCall):

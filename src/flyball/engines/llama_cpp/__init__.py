@@ -28,19 +28,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flyball.engines.llama_cpp.engine import LlamaCppEngine
-    from flyball.engines.llama_cpp.locating import set_progress
     from flyball.engines.llama_cpp.sharing import engine_for
 
 __all__ = [
     "LlamaCppEngine",
     "engine_for",
-    "set_progress",
 ]
 
 _HOMES = {
     "LlamaCppEngine": "engine",
     "engine_for": "sharing",
-    "set_progress": "locating",
 }
 
 

@@ -9,23 +9,12 @@ from pathlib import Path
 from flyball.engines.llama_cpp.options import Located
 from flyball.models import DEFAULT, Model, Progress, cached, pull, pull_unnamed
 from flyball.models.gguf import read_header
+from flyball.models.hearing import heard
 from flyball.models.reference import read_reference
 
 _LOG = logging.getLogger("flyball.local")
 _EVERY = 10.0
 """Seconds between two lines of the log while a model is fetched."""
-
-_progress: Progress | None = None
-
-
-def set_progress(progress: Progress | None) -> None:
-    """Let a function be told how far the fetching of a model is (see `flyball.models.Progress`).
-
-    Without one the log is told (`flyball.local`, as a warning: nobody should wait for minutes and not know
-    why).
-    """
-    global _progress  # noqa: PLW0603 - one for the process, set by the program and not by a library
-    _progress = progress
 
 
 def locate(model: str | Model | Path) -> Located:
@@ -37,9 +26,13 @@ def locate(model: str | Model | Path) -> Located:
         ModelDownloadFailed: it is not here and cannot be fetched.
         ModelStorageFailed: there is no room for it.
     """
+    return heard(lambda progress: _found(model, progress))
+
+
+def _found(model: str | Model | Path, progress: Progress | None) -> Located:
     if model != "":
-        return _fetched(_read(model))
-    unnamed = pull_unnamed(progress=_progress or _Logged(DEFAULT))
+        return _fetched(_read(model), progress)
+    unnamed = pull_unnamed(progress=progress or _Logged(DEFAULT))
     if unnamed.warning:
         _LOG.warning("%s", unnamed.warning)
     return _located(unnamed.path, unnamed.model)
@@ -57,11 +50,11 @@ def _read(model: str | Model | Path) -> Model | Path:
     return model if isinstance(model, Model) else read_reference(str(model))
 
 
-def _fetched(model: Model | Path) -> Located:
+def _fetched(model: Model | Path, progress: Progress | None) -> Located:
     if isinstance(model, Path):
         header = read_header(model)
         return Located(model, model.stem, header.context_length)
-    return _located(cached(model) or pull(model, progress=_progress or _Logged(model)), model)
+    return _located(cached(model) or pull(model, progress=progress or _Logged(model)), model)
 
 
 def _located(path: Path, model: Model) -> Located:

@@ -34,12 +34,13 @@ from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.attachments import message_of
 from flyball.orchestrate.channels.commands import BUILT_IN, Asked, Command, command_in
-from flyball.orchestrate.channels.conversations import Conversation, said_in
+from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.channels.following import told_of
 from flyball.orchestrate.contracts import SystemRequest
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState
 from flyball.orchestrate.permissions import Permission, Person, owner_of
+from flyball.orchestrate.projections.said import said_in
 from flyball.orchestrate.provenance import KEY
 from flyball.orchestrate.service import Service
 

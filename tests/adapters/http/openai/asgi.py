@@ -39,6 +39,9 @@ class Here:
             if system.journal is not None and loop_id in await system.journal.loops():
                 await send_signal(system.journal, loop_id, SignalType.CANCEL)
 
+    async def delete(self, loop_id: str) -> bool:
+        return False
+
     def embedder(self, name: str) -> Embedder | None:
         return self._embedder if name == "vectors" else None
 
@@ -93,6 +96,8 @@ class App:
                 return await routes.retrieve_response(serving, name)
             case "POST", ["responses", name, "cancel"]:
                 return await routes.cancel_response(serving, name)
+            case "DELETE", ["responses", name]:
+                return await routes.delete_response(serving, name)
             case "POST", ["embeddings"]:
                 return await routes.embeddings(serving, given)
             case "GET", ["models"]:

@@ -151,6 +151,38 @@ async def test_calls_and_their_outputs(streamed: bool, by: str) -> None:
     assert {item.id for item in first.output}.isdisjoint([item.id for item in last.output])
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_outputs_may_be_sent_again(streamed: bool) -> None:
+    made = system(ROME, OSLO, "Rain.", tools=[look])
+    async with serve(app_of(made)) as url, client(url) as to:
+
+        async def give(output: str, call: Any) -> Any:
+            given: Any = [{"type": "function_call_output", "call_id": call.call_id, "output": output}]
+            more: Any = {"model": "general", "input": given, "previous_response_id": first.id}
+            if not streamed:
+                create: Any = to.responses.create
+                return await create(tools=[WEATHER], **more)
+            telling: Any = to.responses.stream(tools=[WEATHER], **more)
+            async with telling as stream:
+                return await stream.get_final_response()
+
+        first = await to.responses.create(model="general", input="Rain?", tools=[WEATHER])
+        (rome,) = first.output
+        second, again = await give("rain", rome), await give("rain", rome)
+        assert (again.id, again.output) == (second.id, second.output)
+        (oslo,) = second.output
+        third, again = await give("sun", oslo), await give("sun", oslo)
+        assert (again.output_text, again.output) == ("Rain.", third.output)
+        with pytest.raises(openai.BadRequestError, match="has another result already"):
+            await give("snow", oslo)
+        with pytest.raises(openai.BadRequestError, match="No tool call found"):
+            await give("rain", oslo.model_copy(update={"call_id": "call_nobody"}))
+    assert made.journal is not None
+    assert len(await made.journal.loops()) == 1
+    engine: Any = made.agent.config.model
+    assert len(engine.calls) == 3, "nothing was asked twice"
+
+
 async def test_a_conversation_by_previous_responses() -> None:
     made = system("Hello Ann.", "Ann.", tools=[look])
     async with serve(app_of(made)) as url, client(url) as to:

@@ -66,9 +66,13 @@ class Told(Struct, frozen=True):
 def follow(asked: ResponseRequest, state: State) -> Answering | Told:
     """What becomes of a request that goes on from a loop: results for that loop, or a new conversation.
 
+    Outputs that the loop has already may be sent again: the answer is what followed from them.
+
     Raises:
         Refused: an output is missing, or of no call that waits; or the loop is still under way.
     """
+    if again := _sent_again(asked, state):
+        return Answering(state.loop_id, again, ())
     system = tuple([one for one in asked.request.messages if one.role is Role.SYSTEM])
     before = [one for one in messages_so_far(state) if one.role is not Role.SYSTEM]
     if not waits_for_results(state):
@@ -95,12 +99,30 @@ def follow(asked: ResponseRequest, state: State) -> Answering | Told:
     return Told((*system, *before, results, *asked.items.messages))
 
 
+def _sent_again(asked: ResponseRequest, state: State) -> tuple[ToolResult, ...]:
+    """The outputs of a request, if it says nothing else, and the loop was given some for all of their calls.
+
+    Whether they are the same is looked at where results are taken.
+    """
+    given = [one for message in state.history for one in message.tool_results]
+    given += [one for one in state.results if one is not None]
+    tools = state.spec.tools
+    there = {one.call_id: one.name for one in given if one.name in tools and tools[one.name].outside}
+    known = {_call_id(name) for name in asked.items.outputs} <= there.keys()
+    return () if asked.items.messages or not known else tuple(_refuse_outputs(asked, there).values())
+
+
+def _call_id(name: str) -> str:
+    """The id that a call has in its loop."""
+    call = read_call_name(name)
+    return name if call is None else call.call_id
+
+
 def _refuse_outputs(asked: ResponseRequest, waiting: dict[str, str]) -> dict[str, ToolResult]:
     """The outputs by the ids of the loop's calls, if all are of calls that wait."""
     found: dict[str, ToolResult] = {}
     for name, output in asked.items.outputs.items():
-        call = read_call_name(name)
-        call_id = name if call is None else call.call_id
+        call_id = _call_id(name)
         if call_id not in waiting:
             raise Refused(
                 f"No tool call found for function call output with call_id {name}.",

@@ -4,6 +4,7 @@
     POST /v1/responses                    responses(serving, body)
     GET  /v1/responses/{id}               retrieve_response(serving, response_id)
     POST /v1/responses/{id}/cancel        cancel_response(serving, response_id)
+    DELETE /v1/responses/{id}             delete_response(serving, response_id)
     POST /v1/embeddings                   embeddings(serving, body)
     GET  /v1/models                       models(serving)
     GET  /v1/models/{name}                model(serving, name)
@@ -36,14 +37,19 @@ from flyball.adapters.http.openai.embeddings import read_embedding, write_embedd
 from flyball.adapters.http.openai.errors import Refused, refused_by, refusing, unsupported
 from flyball.adapters.http.openai.models import one_model, write_models
 from flyball.adapters.http.openai.previous import begin_response, found_response
-from flyball.adapters.http.openai.response_request import ResponseRequest, read_response, response_param
+from flyball.adapters.http.openai.response_request import (
+    PREFIX,
+    ResponseRequest,
+    read_response,
+    response_param,
+)
 from flyball.adapters.http.openai.response_stream import ResponseEvents
 from flyball.adapters.http.openai.response_writing import Frame, write_response
 from flyball.adapters.http.openai.said import joined
 from flyball.adapters.http.openai.serving import Serving, system_named
 from flyball.adapters.http.openai.telling import How, Telling
 from flyball.core.clock import Clock
-from flyball.core.errors import FlyballError
+from flyball.core.errors import FlyballError, IllegalTransition
 from flyball.inference.embedder import embedded
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.clock import SYSTEM_CLOCK
@@ -59,6 +65,7 @@ __all__ = [
     "Serving",
     "cancel_response",
     "chat_completions",
+    "delete_response",
     "embeddings",
     "model",
     "models",
@@ -177,6 +184,22 @@ async def cancel_response(serving: Serving, response_id: str) -> Document:
     except FlyballError as error:
         raise Refused(error.message, param="response_id", code="response_not_cancellable") from error
     return frame.document("cancelled", [])
+
+
+async def delete_response(serving: Serving, response_id: str) -> Document:
+    """Remove a response that is over from the journal, for good.
+
+    Raises:
+        Refused: there is none of that id, it is not over, or the journal keeps all that it has.
+    """
+    frame, _ = await found_response(serving, response_id)
+    try:
+        deleted = await serving.delete(frame.loop_id)
+    except IllegalTransition as error:
+        raise Refused(error.message, status=409, param="response_id") from error
+    if not deleted:
+        raise unsupported("response_id", "the journal of this server keeps all that it has")
+    return {"id": f"{PREFIX}{frame.loop_id}", "object": "response", "deleted": True}
 
 
 async def embeddings(serving: Serving, body: object) -> Document:

@@ -29,6 +29,14 @@ class Serving(Protocol):
         """
         ...
 
+    async def delete(self, loop_id: str) -> bool:
+        """Remove a loop for good; False where the journal keeps all.
+
+        Raises:
+            FlyballError: it is not over, or not there.
+        """
+        ...
+
     def embedder(self, name: str) -> Embedder | None:
         """What makes vectors under a name; None where nothing does."""
         ...

@@ -55,15 +55,19 @@ class _Served:
         """Cancel a loop."""
         await self._service.signal(loop_id, SignalType.CANCEL)
 
+    async def delete(self, loop_id: str) -> bool:
+        """Remove a loop for good."""
+        return await self._service.delete(loop_id)
+
 
 async def create_chat_completion(asking: Asking) -> Answer | Stream:
     """Answer a chat."""
-    return await _answered(routes.chat_completions(_Served(asking.service), await asking.json()))
+    return await _answered(routes.chat_completions(_Served(asking.service), await _body(asking)))
 
 
 async def create_response(asking: Asking) -> Answer | Stream:
     """Answer a request for a response."""
-    body: Any = await asking.json()
+    body: Any = await _body(asking)
     if isinstance(body, dict) and "previous_response_id" in cast("dict[str, Any]", body):
         asking.allow(Scope.READ)  # it goes on from what was said there
     return await _answered(routes.responses(_Served(asking.service), cast("Any", body)))
@@ -79,9 +83,14 @@ async def cancel_response(asking: Asking) -> Answer | Stream:
     return await _answered(routes.cancel_response(_Served(asking.service), asking.values["response_id"]))
 
 
+async def delete_response(asking: Asking) -> Answer | Stream:
+    """Remove a response that is over."""
+    return await _answered(routes.delete_response(_Served(asking.service), asking.values["response_id"]))
+
+
 async def create_embedding(asking: Asking) -> Answer | Stream:
     """The vectors of texts."""
-    return await _answered(routes.embeddings(_Served(asking.service), await asking.json()))
+    return await _answered(routes.embeddings(_Served(asking.service), await _body(asking)))
 
 
 async def list_openai_models(asking: Asking) -> Answer | Stream:
@@ -92,6 +101,15 @@ async def list_openai_models(asking: Asking) -> Answer | Stream:
 async def read_openai_model(asking: Asking) -> Answer | Stream:
     """An agent, as a model."""
     return await _answered(routes.model(_Served(asking.service), asking.values["model"]))
+
+
+async def _body(asking: Asking) -> Any:
+    """What is asked of an agent whose model is here; see `Asking.have_model`."""
+    body = await asking.json()
+    named = cast("dict[str, Any]", body).get("model") if isinstance(body, dict) else None
+    if isinstance(named, str):
+        await asking.have_model(named)
+    return cast("Any", body)
 
 
 async def _answered(asked: Awaitable[dict[str, Any] | AsyncGenerator[bytes]]) -> Answer | Stream:
@@ -133,6 +151,13 @@ def openai_operations() -> list[Operation]:
             "Cancel a response",
             cancel_response,
             scope=Scope.SIGNAL,
+        ),
+        operation(
+            "DELETE",
+            "/v1/responses/{response_id}",
+            "Remove a response for good",
+            delete_response,
+            scope=Scope.ADMIN,
         ),
         operation("POST", "/v1/embeddings", "The vectors of texts", create_embedding, **body),
         operation(

@@ -15,14 +15,16 @@ from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.frames import frame
 from flyball.adapters.http.hub import Hub
 from flyball.adapters.http.operations import Operation
-from flyball.adapters.http.problems import MEDIA_TYPE, Gone, problem_of
+from flyball.adapters.http.problems import MEDIA_TYPE, Gone, NotOver, problem_of, retry_after
 from flyball.adapters.http.serving import LOOP
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import AgentRunClosed, InvalidRequest, SignalRefused
 from flyball.core.ids import new_id
+from flyball.core.messages import Message, Role
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
-from flyball.orchestrate.service import Service
+from flyball.orchestrate.permissions import Permission
+from flyball.orchestrate.projections.said import said_in
 
 _encode = msgspec.json.Encoder().encode
 _MOMENT = 0.1
@@ -36,9 +38,14 @@ NewLoopId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{0,128}$")]
 
 
 class RunQuery(Struct, frozen=True):
-    """How a run is begun. With the id of a loop that is there, the same request joins it."""
+    """How a run is begun. With the id of a loop that is there, the same request joins it.
+
+    `after` is the id of a loop that is over: what was said in it goes before the request's messages, and need
+    not be sent again.
+    """
 
     loop_id: NewLoopId = ""
+    after: str = ""
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
 
 
@@ -53,6 +60,7 @@ def request_operations(hubs: Callable[[Service], Hub]) -> list[Operation]:
 
     async def handle_request(asking: Asking) -> Answer:
         agent, request, query = await _read(asking)
+        await asking.have_model(agent)
         loop_id = query.loop_id or new_id()
         cancel = await _cancelling(asking, query, loop_id)
         response = await _unless_gone(asking, asking.service.serve(agent, request, loop_id=loop_id), cancel)
@@ -62,6 +70,7 @@ def request_operations(hubs: Callable[[Service], Hub]) -> list[Operation]:
         agent, request, query = await _read(asking)
         asking.service.system(agent)
         request = request.check()  # what is wrong with it is no event of a stream
+        await asking.have_model(agent)
         loop_id = query.loop_id or new_id()
 
         async def events() -> AsyncGenerator[bytes]:
@@ -116,7 +125,7 @@ def request_operations(hubs: Callable[[Service], Hub]) -> list[Operation]:
             "Have an agent serve a request, and be told the answer in pieces",
             stream_request,
             gives={200: Stream},
-            problems=(404, 422),
+            problems=(404, 409, 422),
             long=True,
             **many,
             about="Events: `begun` with the loop's id, `piece` (a stream event) as they come, and last "
@@ -145,6 +154,8 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
     if (person := asking.person) is not None:
         # Whose it is: they may say something to it later.
         request = replace(request, metadata={**(request.metadata or {}), "user_id": person.user_id})
+    if query.after:
+        request = replace(request, messages=await _after(asking, query.after, request.messages))
     ids = asking.correlation
     if not request.trace_id:
         request = replace(request, trace_id=ids.trace_id, span_id=ids.span_id)
@@ -153,15 +164,31 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
     return asking.values["agent"], request, query
 
 
+async def _after(asking: Asking, loop_id: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Messages after what was said in a loop; instructions that are among them come first.
+
+    Raises:
+        LoopNotFound: there is no such loop.
+        NotOver: it is not over yet.
+        NotPermitted: it is a person who asks, and they may not look at loops.
+    """
+    if (person := asking.person) is not None:
+        asking.service.policy.permissions.check(person, Permission.VIEW)
+    _, state = await asking.service.load(loop_id)
+    if state.at != "done":
+        raise NotOver(f"loop {loop_id!r} is not over, and cannot be gone on from: wait until it is")
+    instructions = [one for one in messages if one.role is Role.SYSTEM]
+    said = [one for one in messages if one.role is not Role.SYSTEM]
+    return (*instructions, *said_in(state), *said)
+
+
 def answer_of(response: SystemResponse, asking: Asking) -> Answer:
     """A response as an answer: the document, or a problem that has it."""
-    headers = {LOOP: response.loop_id} if response.loop_id else {}
+    headers = {LOOP: response.loop_id} if response.loop_id else dict[str, str]()
     if response.error is None:
         return Answer(_encode(response.to_json()), headers=headers)
     problem = problem_of(response.error, asking.correlation.request_id, response)
-    after = (response.error.details or {}).get("retry_after")
-    if isinstance(after, int | float):
-        headers["Retry-After"] = str(max(1, round(after)))
+    headers |= retry_after(response.error.details)
     return Answer(_encode(problem), problem.status, headers, MEDIA_TYPE)
 
 

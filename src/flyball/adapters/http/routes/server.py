@@ -11,7 +11,7 @@ from msgspec import Struct
 from flyball.adapters.http.asking import Answer, Asking
 from flyball.adapters.http.metrics import MEDIA_TYPE, Metrics
 from flyball.adapters.http.operations import Operation
-from flyball.adapters.http.problems import NotFound
+from flyball.adapters.http.problems import NotFound, retry_after
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import FlyballError
 from flyball.orchestrate.cards import AgentCard, ModelCard
@@ -80,6 +80,8 @@ def server_operations(metrics: Metrics) -> list[Operation]:
             _log.warning("not ready: %s", error)  # who asks needs no token, and is told no file names
             reason = f"the journal cannot be used ({error.code}): the server's log says why"
             return Answer(Health("unready", version(), reason), 503)
+        if (missing := asking.awaiting.missing()) is not None:
+            return Answer(Health("unready", version(), missing.message), 503, retry_after(missing.details))
         return Answer(Health("ok", version()))
 
     async def read_metrics(asking: Asking) -> Answer:
@@ -112,7 +114,7 @@ def server_operations(metrics: Metrics) -> list[Operation]:
         Operation(
             "GET",
             "/ready",
-            "Whether it can serve: its journal answers",
+            "Whether it can serve: its journal answers, and its models are here",
             ready,
             scope=None,
             gives={200: Health, 503: Health},

@@ -1,5 +1,9 @@
 // The server: what is asked of it, with the user's token where it wants one.
 
+import { heard, server, whileThere } from "./pulse.js";
+
+export { server };
+
 const KEY = "flyball-token";
 
 export function token() {
@@ -26,9 +30,6 @@ export function headers(more = {}) {
   return known ? { ...more, Authorization: `Bearer ${known}` } : more;
 }
 
-/** Told whenever the server wants a token, when it was reached or not, and when something was asked of it. */
-export const server = new EventTarget();
-
 function reached(well) {
   server.dispatchEvent(new CustomEvent("reached", { detail: well }));
 }
@@ -48,23 +49,23 @@ export async function problemOf(answer) {
 const PATIENCE = 20_000;
 
 async function ask(method, path, body, signal) {
-  let answer;
   try {
-    const late = AbortSignal.timeout(PATIENCE);
-    answer = await fetch(path, {
+    const ends = [AbortSignal.timeout(PATIENCE), signal, method === "GET" && whileThere()].filter(Boolean);
+    const answer = await fetch(path, {
       method,
-      signal: signal ? AbortSignal.any([signal, late]) : late,
+      signal: AbortSignal.any(ends),
       headers: headers(body === undefined ? {} : { "Content-Type": "application/json" }),
       body: body === undefined ? undefined : JSON.stringify(body),
     });
+    heard();
+    reached(true);
+    if (!answer.ok) throw await problemOf(answer);
+    return answer.status === 204 ? null : await answer.json();
   } catch (error) {
-    if (signal?.aborted) throw error;
+    if (signal?.aborted || error instanceof Problem) throw error;
     reached(false);
     throw new Problem(0, { detail: "the server is not reached" });
   }
-  reached(true);
-  if (!answer.ok) throw await problemOf(answer);
-  return answer.status === 204 ? null : answer.json();
 }
 
 export const get = (path, signal) => ask("GET", path, undefined, signal);
@@ -75,9 +76,14 @@ export async function post(path, body, signal) {
   return answer;
 }
 
+/** A name as it stands in a path. Browsers take dots alone for steps of it: the API takes a ~ before them. */
+export function named(name) {
+  return encodeURIComponent(/^~*\.\.?$/.test(name) ? `~${name}` : name);
+}
+
 /** The path of a loop, or of something of it. */
 export function loop(id, what = "") {
-  return `/api/loops/${encodeURIComponent(id)}${what && `/${what}`}`;
+  return `/api/loops/${named(id)}${what && `/${what}`}`;
 }
 
 /** A query of what is filled in. */

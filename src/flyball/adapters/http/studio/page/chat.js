@@ -1,12 +1,13 @@
 // Talking with an agent. Each message is a loop of its own, of one session: it goes on whoever looks, and the journal
 // has all that was said, so that the conversation is there again after a reload.
 
-import { get, loop, patiently, post, query } from "./api.js";
+import { get, loop, named, patiently, post, query, server } from "./api.js";
 import { waitingCard } from "./actions.js";
 import { block, fill, h, say } from "./dom.js";
 import { money, seconds, short, tokens } from "./format.js";
 import { markdown } from "./markdown.js";
 import { attempt, badge, problem } from "./parts.js";
+import { unready } from "./ready.js";
 import { isOver, kindOf } from "./stages.js";
 import { oneLine } from "./text.js";
 import { Watched } from "./watched.js";
@@ -87,7 +88,7 @@ class Chat {
     this.words.value = "";
     const before = this.turns.flatMap((turn) => turn.messages());
     const messages = [...before, { role: "user", content: text }];
-    const where = `/api/agents/${encodeURIComponent(this.agent)}/loops?loop_id=${newSession()}`;
+    const where = `/api/agents/${named(this.agent)}/loops?loop_id=${newSession()}`;
     const begun = await attempt(() => post(where, { messages, session_id: this.session }));
     if (begun) this.add(text, begun.loop_id);
     else if (!this.words.value) this.words.value = text;
@@ -102,7 +103,11 @@ class Turn {
     this.answer = "";
     this.steps = h("div", { class: "calls" });
     this.waits = h("div", { class: "waits" });
-    this.body = h("div", { class: "body" }, h("p", { class: "hint thinking-dots" }, "…"));
+    const dots = h("p", { class: "hint thinking-dots" });
+    const thinks = () => say(dots, unready() || "…");
+    thinks();
+    server.addEventListener("ready", thinks, { signal });
+    this.body = h("div", { class: "body" }, dots);
     this.foot = h("footer", null);
     this.element = h("section", { class: "exchange" },
       h("article", { class: "bubble user" }, block(prompt)),

@@ -2,10 +2,10 @@
 // takes. A connection that is lost is made again, with the id of the last event: nothing is lost or comes twice.
 
 import { Problem, headers, loop, problemOf, server, wait } from "./api.js";
+import { QUIET, heard } from "./pulse.js";
 
 const SHORTEST = 500;
 const LONGEST = 8_000;
-const SILENCE = 40_000; // the server says something every 15 s
 const MOST = 2; // so of those six, the others of the page have some; and a second window has
 const INSTEAD = 2_000;
 const HIDDEN = 3_000; // a browser has six connections for a server, for all of its tabs: who does not look needs none
@@ -75,7 +75,9 @@ async function once(id, last, told, signal) {
   const quiet = new AbortController();
   const stop = () => quiet.abort();
   signal.addEventListener("abort", stop, { once: true });
-  let watch = setTimeout(stop, SILENCE);
+  let beats = 0;
+  const beat = () => ++beats >= QUIET && stop();
+  server.addEventListener("beat", beat);
   let away;
   const turned = () => {
     clearTimeout(away);
@@ -95,15 +97,15 @@ async function once(id, last, told, signal) {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return false;
-      clearTimeout(watch);
-      watch = setTimeout(stop, SILENCE);
+      beats = 0;
+      heard();
       for (const { name, data, number } of parser.take(value)) {
         told(name, JSON.parse(data), number);
         if (name === "over" || name === "problem") return true;
       }
     }
   } finally {
-    clearTimeout(watch);
+    server.removeEventListener("beat", beat);
     clearTimeout(away);
     document.removeEventListener("visibilitychange", turned);
     signal.removeEventListener("abort", stop);

@@ -8,6 +8,8 @@ import { help, listen, press } from "./keys.js";
 import { List } from "./list.js";
 import { showLoop } from "./loop.js";
 import { attempt, button, dialog, problem } from "./parts.js";
+import { watchServer } from "./pulse.js";
+import { unready, watchReady } from "./ready.js";
 import { harmless } from "./text.js";
 import { showUsage } from "./usage.js";
 
@@ -119,10 +121,15 @@ const told = { server: true, stream: true };
 
 function connected() {
   const well = told.server && told.stream;
-  state.className = `connection ${well ? "well" : "lost"}`;
-  say(state, well ? "" : "connection lost: trying again");
+  state.className = `connection ${!well ? "lost" : unready() ? "unready" : "well"}`;
+  say(state, well ? unready() : "connection lost: trying again");
 }
-server.addEventListener("reached", (event) => ((told.server = event.detail), connected()));
+server.addEventListener("reached", (event) => {
+  if (event.detail && !told.server) watchReady();
+  told.server = event.detail;
+  connected();
+});
+server.addEventListener("ready", connected);
 server.addEventListener("stream", (event) => ((told.stream = event.detail), connected()));
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
@@ -146,4 +153,6 @@ listen({
   Escape: () => (location.hash = "#/"),
 });
 addEventListener("hashchange", route);
+watchServer();
+watchReady();
 route();
