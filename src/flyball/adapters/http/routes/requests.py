@@ -25,6 +25,7 @@ from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.permissions import Permission
 from flyball.orchestrate.projections.said import said_in
+from flyball.orchestrate.service import Service
 
 _encode = msgspec.json.Encoder().encode
 _MOMENT = 0.1
