@@ -49,6 +49,7 @@
     │   ├── Rejected                    ORCHESTRATION_REJECTED
     │   ├── IllegalTransition           ORCHESTRATION_ILLEGAL_TRANSITION
     │   ├── SignalRefused               ORCHESTRATION_SIGNAL_REFUSED
+    │   ├── NotPermitted                ORCHESTRATION_NOT_PERMITTED
     │   ├── Deferred                    ORCHESTRATION_DEFERRED
     │   ├── AnswerRefused               ORCHESTRATION_ANSWER_REFUSED
     │   ├── DelegationRefused           ORCHESTRATION_DELEGATION_REFUSED
@@ -551,6 +552,12 @@ class SignalRefused(OrchestrationFailure):
     """A signal does not fit where the loop stands: details `loop_id`, `signal`, `stage`, `fits`."""
 
     code = "ORCHESTRATION_SIGNAL_REFUSED"
+
+
+class NotPermitted(OrchestrationFailure):
+    """Who asks for something may not have it done: the roles that they have are not enough."""
+
+    code = "ORCHESTRATION_NOT_PERMITTED"
 
 
 class Deferred(OrchestrationFailure):

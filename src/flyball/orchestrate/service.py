@@ -45,6 +45,7 @@ from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machines import AnyState, stage
+from flyball.orchestrate.permissions import Person, Policy, owner_of
 from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
@@ -70,6 +71,7 @@ class Service:
         runtime: who carries their loops on; whoever made it closes it.
         deps: what the agents' tools and functions get, where the loops run in this process.
         dead: what was put aside, where there is such a thing.
+        policy: who may say what to loops, where it is said who speaks.
         options: what `System` takes besides (`planner`, `redundancy`, ...).
     """
 
@@ -80,9 +82,11 @@ class Service:
         *,
         deps: Any = None,
         dead: DeadLetters | None = None,
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
         **options: Any,
     ) -> None:
         self.runtime = runtime
+        self.policy = policy
         self.dead = dead
         self.catalogue = Catalogue(runtime.journal)
         self._options: dict[str, Any] = {**options, "runtime": runtime, "journal": runtime.journal}
@@ -303,16 +307,19 @@ class Service:
         _, state = await self.load(loop_id)
         return await self._reader_of(state).replay(loop_id)
 
-    async def signal(self, loop_id: str, signal: Signal | SignalType) -> Stage:
+    async def signal(self, loop_id: str, signal: Signal | SignalType, *, who: Person | None = None) -> Stage:
         """Say something to a loop; recorded when this returns, with the stage in which it was taken.
 
-        A loop that nobody drives is driven on here, if its agent is here.
+        A loop that nobody drives is driven on here, if its agent is here. `who` says it, where that is to be
+        looked at: it is theirs to say, or it is refused.
 
         Raises:
             LoopNotFound: there is no such loop.
+            NotPermitted: who says it may not.
             SignalRefused: it does not fit where the loop stands; it says which do.
         """
         signal = as_signal(signal)
+        await self._check(loop_id, signal.type, who)
         if signal.type is SignalType.RETRY:
             await self.resume(loop_id, retry=signal)
             _, state = await self.load(loop_id)
@@ -322,27 +329,43 @@ class Service:
             await self._seen_to(loop_id)
         return stage_then
 
-    async def answer(self, loop_id: str, results: Sequence[OutsideResult]) -> Stage:
-        """Give a loop results of calls that wait for them. It goes on by itself.
+    async def _check(self, loop_id: str, kind: SignalType, who: Person | None) -> None:
+        """See that somebody may say something to a loop.
+
+        Raises:
+            NotPermitted: they may not.
+        """
+        if who is not None:
+            _, state = await self.load(loop_id)
+            self.policy.permissions.check_signal(who, kind, owner_of(state.metadata))
+
+    async def answer(
+        self, loop_id: str, results: Sequence[OutsideResult], *, who: Person | None = None
+    ) -> Stage:
+        """Give a loop results of calls that wait for them. It goes on by itself. `who`: as of a signal.
 
         Raises:
             LoopNotFound: there is no such loop.
+            NotPermitted: who gives them may not say anything to the loop.
             AnswerRefused: a result is of no call that waits, or of one that has another result.
         """
+        await self._check(loop_id, SignalType.FEEDBACK, who)
         stage = await self.runtime.answer(loop_id, results)
         await self._seen_to(loop_id)
         return stage
 
-    async def resume(self, loop_id: str, *, retry: Signal | None = None) -> None:
+    async def resume(self, loop_id: str, *, retry: Signal | None = None, who: Person | None = None) -> None:
         """Have a loop driven on that nobody drives; one that is, or is over, stays as it is.
 
-        With `retry` one that ended badly is opened again.
+        With `retry` one that ended badly is opened again. `who`: as of a signal.
 
         Raises:
             LoopNotFound: there is no such loop.
+            NotPermitted: who wants that may not.
             UnknownAgent: the loop's agent is not here.
             SignalRefused: it is not one that can be tried again.
         """
+        await self._check(loop_id, SignalType.RETRY if retry is not None else SignalType.RESUME, who)
         _, state = await self.load(loop_id)
         if state.at == "done" and retry is None:
             return

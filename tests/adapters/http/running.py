@@ -24,6 +24,7 @@ from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.local import LocalRuntime
+from flyball.orchestrate.permissions import Policy
 from flyball.orchestrate.service import Service
 from flyball.runtime.services import Tenants, local_services
 from flyball.tool.errors import CallDeferred
@@ -118,7 +119,7 @@ async def served(
 async def here(*given: Agent[Any, Any], **options: Any) -> AsyncGenerator[tuple[AsyncClient, Service]]:
     """A client of a server whose loops run here and are kept in memory, and the service behind it."""
     async with LocalRuntime(MemoryJournal()) as runtime:
-        service = Service(given or agents(), runtime)
+        service = Service(given or agents(), runtime, policy=options.pop("policy", Policy()))
 
         async def of(_: str) -> Service:
             return service

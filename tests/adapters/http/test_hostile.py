@@ -482,6 +482,8 @@ async def test_a_name_is_only_a_name(name: str) -> None:
     async with here() as (client, _):
         paths = [path for path in (await client.get("/openapi.json")).json()["paths"] if "{" in path]
         assert len(paths) > 10
+        # A channel may be called anything, and what is told there has no end.
+        paths.remove("/api/channels/{channel_type}/{channel_id}/responses")
         for path in paths:
             for written in {quote(name, safe=""), quote(name, safe="%"), quote(name)}:
                 where = path.partition("{")[0] + written + path.rpartition("}")[2]

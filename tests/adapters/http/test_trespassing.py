@@ -27,12 +27,22 @@ from tests.adapters.http.running import ASK, here, on_disk, problem
 from tests.patience import PATIENCE
 
 SECRET = "the launch code is 0000"
-PLACES = {"agent": "echo", "loop_id": "it", "number": "1", "model": "echo", "response_id": "resp_it"}
+PLACES = {
+    "agent": "echo",
+    "loop_id": "it",
+    "number": "1",
+    "model": "echo",
+    "response_id": "resp_it",
+    "channel_type": "cli",
+    "channel_id": "here",
+}
 BODIES: dict[str, Any] = {
     "send_signal": {"type": "cancel"},
     "give_results": {"results": [{"tool_name": "x", "tool_call_id": "x", "content": SECRET[:3]}]},
     "fork_loop": {"turn": 0, "prompt": "What was said?"},
     "resume_loop": {},
+    "say_on_channel": {"content": "What was said?", "reply_to": "it"},
+    "signal_on_channel": {"type": "cancel", "loop_id": "it"},
 }
 """What may be asked of a loop that one has; of others, what every agent takes."""
 

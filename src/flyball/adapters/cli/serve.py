@@ -15,6 +15,7 @@ from flyball.adapters.cli.driven import default_model
 from flyball.adapters.cli.loading import agents_of, deps_of
 from flyball.adapters.cli.others import adapter
 from flyball.adapters.cli.places import data_folder
+from flyball.adapters.cli.policy import policy_of
 from flyball.adapters.cli.running import fast_loop, run
 from flyball.adapters.cli.screen import err
 from flyball.adapters.cli.shared import SHARED, Shared
@@ -36,6 +37,7 @@ def serve(
     model: Annotated[tuple[str, ...], Parameter(name=["--model", "-m"])] = (),
     deps: str | None = None,
     tokens: Path | None = None,
+    policy: Path | None = None,
     rate: float = 0.0,
     concurrent: Annotated[int, Parameter(show_default=True)] = 512,
     max_body: Annotated[float, Parameter(show_default=True)] = 8.0,
@@ -59,6 +61,7 @@ def serve(
         deps: What agents and tools get as ctx.deps: module:name of it, or of a function that makes it.
         tokens: The file with the tokens that callers need. Without it, callers on this machine need none,
             and others those in tokens.json in the user's data folder.
+        policy: A JSON file that says who may do what, of persons with tokens and of those on channels.
         rate: Requests that each caller may make in a minute; 0 for as many as it likes.
         concurrent: Requests that may be under way.
         max_body: Megabytes that a request may have.
@@ -83,7 +86,7 @@ def serve(
         "log_all": True,
         "limits": {"rate": rate, "concurrent": concurrent, "body": int(max_body * 1024 * 1024)},
     }
-    services = services_of(served, deps, cluster, shared)
+    services = services_of(served, deps, cluster, shared, policy=policy_of(policy))
     models = [] if cluster.named else _models_of(served)  # on NATS, the workers have them
     work = _serve(services, models, {**options, "mounts": _mounts()}, adapter("http"))
     return run(work, fast_loop(), patience=grace + 10)
@@ -109,9 +112,9 @@ def plain_agent(model: str) -> Any:
 
 
 def services_of(
-    agents: list[Any], deps: str | None, cluster: Cluster, shared: Shared
+    agents: list[Any], deps: str | None, cluster: Cluster, shared: Shared, **more: Any
 ) -> Callable[[], Tenants]:
-    """What opens the services of agents: here, or on the NATS server that is named.
+    """What opens the services of agents: here, or on the NATS server that is named. See `Service` for more.
 
     Raises:
         UserError: the options do not go together.
@@ -124,9 +127,9 @@ def services_of(
         if deps is not None:
             raise UserError("--deps is for agents that run here; on NATS the workers have them")
         options = cluster.options()
-        return lambda: nats_services(agents, options)
+        return lambda: nats_services(agents, options, **more)
     file, made = shared.file, deps_of(deps)
-    return lambda: local_services(agents, file, deps=made)
+    return lambda: local_services(agents, file, deps=made, **more)
 
 
 @asynccontextmanager

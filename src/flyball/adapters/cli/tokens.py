@@ -23,6 +23,7 @@ def add_token(
     /,
     *,
     scope: tuple[str, ...] = ("read", "run", "signal"),
+    role: tuple[str, ...] = (),
     tenant: str = "",
     days: float = 0.0,
     tokens: Path | None = None,
@@ -34,6 +35,8 @@ def add_token(
     Args:
         name: Who has it: signals are recorded as from this name.
         scope: What it is for: read, run, signal, admin; may be said several times. Without it, all but admin.
+        role: What its owner is here (admin, reviewer, …); may be said several times. Then it is a person's,
+            who may do what their roles allow; without it, a program's, which may do what its scopes allow.
         tenant: Whose loops it is for; without it, those of nobody in particular.
         days: For how many days it is good; without it, until it is revoked.
         tokens: The file; without it, tokens.json in the user's data folder.
@@ -48,7 +51,7 @@ def add_token(
     if not 0 <= days < 100_000:
         raise UserError(f"--days {days:g}: give a number from 0")
     expires = time.time() + days * _DAY if days else 0.0
-    text, token = _tokens(tokens).add(name, scopes=given, tenant=tenant, expires=expires)
+    text, token = _tokens(tokens).add(name, scopes=given, tenant=tenant, expires=expires, roles=role)
     if json:
         write_json({"token": text, "id": token.id, "name": token.name})
         return 0
@@ -77,6 +80,7 @@ def list_tokens(*, tokens: Path | None = None, json: bool = False, debug: bool =
                     "id": one.id,
                     "name": one.name,
                     "scopes": [str(scope) for scope in one.scopes],
+                    "roles": list(one.roles),
                     "tenant": one.tenant,
                     "created": one.created,
                     "expires": one.expires or None,
@@ -89,7 +93,7 @@ def list_tokens(*, tokens: Path | None = None, json: bool = False, debug: bool =
         err().print("there are no tokens: flyball tokens add NAME makes one", style="dim")
         return 0
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for column in ("id", "name", "scopes", "tenant", "created", "expires"):
+    for column in ("id", "name", "scopes", "roles", "tenant", "created", "expires"):
         table.add_column(column)
     for one in found:
         expires = _day(one.expires) if one.expires else "never"
@@ -98,6 +102,7 @@ def list_tokens(*, tokens: Path | None = None, json: bool = False, debug: bool =
             one.id,
             one_line(one.name, 40),
             " ".join(one.scopes),
+            " ".join(one.roles) or "-",
             one.tenant or "-",
             _day(one.created),
             f"[red]{expires}[/red]" if gone else expires,

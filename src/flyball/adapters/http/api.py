@@ -14,6 +14,7 @@ from flyball.adapters.http.logs import Log
 from flyball.adapters.http.metrics import Metrics
 from flyball.adapters.http.openapi import openapi_operation
 from flyball.adapters.http.operations import Operation
+from flyball.adapters.http.routes.channels import channel_operations
 from flyball.adapters.http.routes.loops import loop_operations
 from flyball.adapters.http.routes.openai import openai_operations
 from flyball.adapters.http.routes.requests import request_operations
@@ -77,6 +78,7 @@ def build_api(
         *request_operations(hubs),
         *view_operations(),
         *loop_operations(hubs),
+        *channel_operations(heartbeat),
         *openai_operations(),
         *more,
     ]

@@ -16,9 +16,12 @@ from flyball.adapters.http.problems import Forbidden, Malformed, WrongMedia, unw
 from flyball.adapters.http.tokens import Principal, Scope
 from flyball.core.correlation import Correlation
 from flyball.core.errors import InvalidRequest
+from flyball.orchestrate.permissions import Permission, Person
 from flyball.orchestrate.service import Service
 
 S = TypeVar("S", bound=Struct)
+_NEEDED = {Scope.READ: Permission.VIEW, Scope.RUN: Permission.SUBMIT_TASK}
+"""What a person needs for what a token is for. What may be said to a loop hangs on whose it is."""
 
 
 class Asking:
@@ -70,10 +73,24 @@ class Asking:
         """Check that the caller may do this.
 
         Raises:
-            Forbidden: it may not.
+            Forbidden: its token is not for that.
+            NotPermitted: it is a person's, and they may not.
         """
         if scope not in self.principal.scopes:
             raise Forbidden(f"the token {self.principal.token} has not the scope {scope}", scope=str(scope))
+        if (person := self.person) is not None and (what := _NEEDED.get(scope)) is not None:
+            self.service.policy.permissions.check(person, what)
+
+    @property
+    def person(self) -> Person | None:
+        """The person who asks, where it is one whose roles count; None of a program, which has its scopes."""
+        who = self.principal
+        return self.service.policy.person(who.name, who.roles) if who.roles else None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of who asks, beside those that the policy knows. On its own machine, one may do all."""
+        return self.principal.roles if self.principal.token else ("admin",)
 
     async def have_model(self, agent: str) -> None:
         """Go on if an agent's model is here. The body must have been read.

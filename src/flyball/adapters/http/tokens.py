@@ -26,6 +26,7 @@ from flyball.core.errors import UserError
 
 _PREFIX = "fly"
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
+_ROLE = re.compile(r"[A-Za-z0-9_-]{1,63}", re.ASCII)
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="flyball"'}
 
@@ -44,7 +45,11 @@ class Scope(StrEnum):
 
 
 class Token(Struct, frozen=True, omit_defaults=True):
-    """A token as it is kept. `expires` is in seconds since the epoch; 0 is never."""
+    """A token as it is kept. `expires` is in seconds since the epoch; 0 is never.
+
+    With `roles` it is a person's, whose name it has, and who may do what these roles allow. Without, it is a
+    program's, which may do what its scopes allow.
+    """
 
     id: str
     name: str
@@ -53,6 +58,7 @@ class Token(Struct, frozen=True, omit_defaults=True):
     tenant: str = ""
     created: float = 0.0
     expires: float = 0.0
+    roles: tuple[str, ...] = ()
 
 
 class Principal(Struct, frozen=True):
@@ -62,6 +68,7 @@ class Principal(Struct, frozen=True):
     scopes: frozenset[Scope] = frozenset(Scope)
     token: str = ""
     name: str = ""
+    roles: tuple[str, ...] = ()
 
 
 NOBODY_IN_PARTICULAR = Principal()
@@ -96,20 +103,24 @@ class Tokens:
         scopes: Iterable[Scope] = tuple(Scope),
         tenant: str = "",
         expires: float = 0.0,
+        roles: Iterable[str] = (),
     ) -> tuple[str, Token]:
         """Make a token: the text, which is not kept and cannot be had again, and what is kept.
 
         Raises:
-            UserError: the name or the tenant is none that there can be, or the file cannot be written.
+            UserError: the name, the tenant or a role is none that there can be, or the file cannot be
+                written.
         """
         if not _NAME.fullmatch(name):
             raise UserError(f"a token's name has 1 to 100 printable characters: not {name!r:.120}")
         if tenant:
             check_tenant(tenant)
+        for role in (given := tuple(dict.fromkeys(roles))):
+            if not _ROLE.fullmatch(role):
+                raise UserError(f"a role has 1 to 63 of a-z, A-Z, 0-9, - and _: not {role!r:.120}")
         identifier, secret = secrets.token_hex(6), secrets.token_hex(32)
-        token = Token(
-            identifier, name, _hashed(secret), tuple(dict.fromkeys(scopes)), tenant, time.time(), expires
-        )
+        kept = tuple(dict.fromkeys(scopes))
+        token = Token(identifier, name, _hashed(secret), kept, tenant, time.time(), expires, given)
         self._write((*self.list(), token))
         return f"{_PREFIX}_{identifier}_{secret}", token
 
@@ -148,7 +159,7 @@ class Tokens:
         known = hmac.compare_digest(kept.encode(), _hashed(secret).encode())
         if token is None or not known or prefix != _PREFIX or 0 < token.expires <= time.time():
             raise Unauthenticated("the token is not known here, or no longer", _CHALLENGE)
-        return Principal(token.tenant, frozenset(token.scopes), token.id, token.name)
+        return Principal(token.tenant, frozenset(token.scopes), token.id, token.name, token.roles)
 
     def _look(self) -> None:
         """Read the file, if it is another than the one that was read."""

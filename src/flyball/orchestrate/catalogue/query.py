@@ -23,7 +23,7 @@ class LoopQuery(Struct, frozen=True):
     - `text`: words that must all be found, without regard to case, in the id, the agent, the model, the
       prompt, the (shortened) answer or the error.
     - `stage`: one of these, as a summary has it; `""` is that of a loop that cannot be read.
-    - `agent`, `model`, `session_id`: exactly this one.
+    - `agent`, `model`, `session_id`, `user_id`, `channel`: exactly this one.
     - `since`, `until`: begun at this time or later, and before that time (seconds since the epoch).
     - `roots_only`: no loops that were begun under others.
     - `limit`: as many of them at most, from 1 to 200. `cursor`: the `next` of the page before.
@@ -39,6 +39,8 @@ class LoopQuery(Struct, frozen=True):
     roots_only: bool = False
     limit: int = 50
     cursor: str = ""
+    user_id: str = ""
+    channel: str = ""
 
 
 class LoopPage(Struct, frozen=True):
@@ -78,6 +80,8 @@ def matcher(query: LoopQuery) -> Callable[[LoopSummary], bool]:
             and (not query.agent or one.agent == query.agent)
             and (not query.model or one.model == query.model)
             and (not query.session_id or one.session_id == query.session_id)
+            and (not query.user_id or one.user_id == query.user_id)
+            and (not query.channel or one.channel == query.channel)
             and (query.since is None or one.started_at >= query.since)
             and (query.until is None or one.started_at < query.until)
             and not (query.roots_only and one.parent_loop_id)

@@ -28,6 +28,7 @@ from flyball.orchestrate.contracts.asked import asked_in
 from flyball.orchestrate.correlation import loop_correlation
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState, fold, take
+from flyball.orchestrate.permissions import channel_of, owner_of
 from flyball.orchestrate.projections.cost import cost_of, cost_of_calls
 from flyball.orchestrate.projections.loop_entity import result_of
 from flyball.orchestrate.projections.shortened import cut
@@ -64,6 +65,7 @@ class LoopSummary(Struct, frozen=True):
     - `prompt` is whole, `answer` cut; `waits` are the calls of loops under it that wait for somebody.
     - `signals` are those that fit where it stands: what a person may be offered to say.
     - `did` is as whom it acts, if as anybody.
+    - `user_id` is whose it is, where somebody's, and `channel` where they talk, as `type/id`.
     """
 
     loop_id: str
@@ -87,6 +89,8 @@ class LoopSummary(Struct, frozen=True):
     own: tuple[OwnUse, ...] = ()
     signals: tuple[SignalType, ...] = ()
     did: str = ""
+    user_id: str = ""
+    channel: str = ""
 
 
 class Reading:
@@ -197,7 +201,7 @@ def summarized(reading: Reading, stage: str, waits: tuple[str, ...] = ()) -> Loo
         turns=len(state.ended) if is_flow else state.turn,
         usage=state.usage,
         prompt=said_first(state),
-        answer=cut(_answer(state), LONGEST_ANSWER),
+        answer=cut(answer_of(state), LONGEST_ANSWER),
         error="" if state.error is None else state.error.code,
         waits=waits,
         cost=None if is_flow else cost_of(reading.marks, state),
@@ -208,6 +212,8 @@ def summarized(reading: Reading, stage: str, waits: tuple[str, ...] = ()) -> Loo
         own=() if is_flow else _own(reading.calls, state, model),
         signals=fitting(state),
         did="" if is_flow else claimed_did(state.identity),
+        user_id=owner_of(state.metadata),
+        channel=channel_of(state.metadata),
     )
 
 
@@ -224,7 +230,7 @@ def said_first(state: AnyState) -> str:
     return asked[-1].text if asked else ""
 
 
-def _answer(state: AnyState) -> str:
+def answer_of(state: AnyState) -> str:
     """What came of a loop that has ended well, as text."""
     if isinstance(state, State):
         return result_of(state)

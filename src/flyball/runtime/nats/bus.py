@@ -170,21 +170,25 @@ class Bus:
             return there.value == mine
         return True
 
-    async def note(self, name: str) -> None:
-        """Note a name, for whoever asks later."""
+    async def note(self, name: str, value: bytes = b"1") -> None:
+        """Note something under a name, for whoever asks later."""
         key = bucket_key(name)
-        await self.connection.patiently(lambda: self._claims.put(key, b"1"))
+        await self.connection.patiently(lambda: self._claims.put(key, value))
 
-    async def is_noted(self, name: str) -> bool:
-        """Whether somebody has noted a name."""
+    async def noted(self, name: str) -> bytes | None:
+        """What was noted under a name last; None where nothing was."""
         from nats.js.errors import KeyNotFoundError
 
         key = bucket_key(name)
         try:
-            await self.connection.patiently(lambda: self._claims.get(key))
+            found = await self.connection.patiently(lambda: self._claims.get(key))
         except KeyNotFoundError:
-            return False
-        return True
+            return None
+        return found.value or b""
+
+    async def is_noted(self, name: str) -> bool:
+        """Whether somebody has noted a name."""
+        return await self.noted(name) is not None
 
     async def begun(self, delivery: Delivery) -> int:
         """See `Tally.begun`."""

@@ -1,16 +1,19 @@
-"""A process's workers: some of loop, model and tools, on one connection, until they are told to stop."""
+"""A process's workers: some of loop, model, tools, dispatch, on one connection, until told to stop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 from flyball.core.errors import UnknownAgent, UserError
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.channels import Dispatcher
+from flyball.orchestrate.permissions import Policy
 from flyball.orchestrate.projections import Detail
+from flyball.orchestrate.service import Service
 from flyball.runtime.nats.bus import AGENT, Bus, hired_for
 from flyball.runtime.nats.company import Company
 from flyball.runtime.nats.dead import put_aside
@@ -19,16 +22,19 @@ from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.runtime import NatsRuntime
 from flyball.runtime.nats.subjects import forward_subject
 from flyball.runtime.nats.workers.agents import Agents
+from flyball.runtime.nats.workers.dispatch import DispatchWorker
 from flyball.runtime.nats.workers.loop import LoopWorker, Near
 from flyball.runtime.nats.workers.model import ModelWorker
 from flyball.runtime.nats.workers.projector import Projector
 from flyball.runtime.nats.workers.tools import ToolsWorker
 
-Kind: TypeAlias = Literal["loop", "model", "tools"]
+Kind: TypeAlias = Literal["loop", "model", "tools", "dispatch"]
 _TOLD_AGAIN = 0.5
 """Seconds after which a task that goes on is told again to stop."""
 ALL: tuple[Kind, ...] = ("loop", "model", "tools")
-Worker: TypeAlias = LoopWorker | ModelWorker | ToolsWorker
+"""Those that carry loops on. `dispatch` is for who talks with people, too."""
+KINDS: tuple[Kind, ...] = (*ALL, "dispatch")
+Worker: TypeAlias = LoopWorker | ModelWorker | ToolsWorker | DispatchWorker
 
 
 class Crew:
@@ -37,7 +43,7 @@ class Crew:
     def __init__(
         self,
         journal: NatsJournal,
-        agents: Iterable[Agent[Any, Any]],
+        agents: Sequence[Agent[Any, Any]],
         serve: Sequence[Kind] = ALL,
         *,
         deps: Any = None,
@@ -45,19 +51,21 @@ class Crew:
         nearby: bool = True,
         room: int = 64,
         detail: Detail = "summary",
+        dispatch: Mapping[str, Any] | None = None,
     ) -> None:
         """Nothing happens yet. `hold`: seconds after which a dead worker's work is given to another.
 
         `nearby`: what this process can do for its own loops does not go over the wire. `room`: how many tool
         calls run here at once, of each tool, and besides for loops that are kept here. `detail`: of the
-        trajectories that are kept beside the journals.
+        trajectories that are kept beside the journals. `dispatch`: what `Dispatcher` takes,
+        and the `policy`.
 
         Raises:
             UserError: there is no such kind of worker, or two agents have one name.
         """
         for kind in serve:
-            if kind not in ALL:
-                raise UserError(f"there is no worker {kind!r}; there are {', '.join(ALL)}")
+            if kind not in KINDS:
+                raise UserError(f"there is no worker {kind!r}; there are {', '.join(KINDS)}")
         self._journal = journal
         self._bus = bus = Bus(journal.connection, journal.layout.replicas)
         self._agents = known = Agents(agents, deps)
@@ -73,8 +81,17 @@ class Crew:
             self._projector = projector = Projector(bus, journal, hold=hold, detail=detail)
             near = near if nearby else Near()
             self._workers.append(LoopWorker(bus, journal, known, near=near, projector=projector, hold=hold))
+        if "dispatch" in serve:
+            self._workers.append(self._dispatching(bus, agents, dispatch or {}, hold))
         self._company = Company()
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _dispatching(
+        self, bus: Bus, agents: Sequence[Agent[Any, Any]], options: Mapping[str, Any], hold: float
+    ) -> DispatchWorker:
+        service = Service(agents, NatsRuntime(self._journal), policy=options.get("policy", Policy()))
+        given = {name: value for name, value in options.items() if name != "policy"}
+        return DispatchWorker(bus, self._journal, Dispatcher(service, **given), hold=hold)
 
     async def __aenter__(self) -> Self:
         await self._bus.set_up()
@@ -84,7 +101,7 @@ class Crew:
             for post in self._projector.posts:
                 await self._begin(post, self._projector.work).hire()
         for worker in self._workers:
-            if not isinstance(worker, LoopWorker):
+            if isinstance(worker, ModelWorker | ToolsWorker):
                 await worker.stoppable.listen()
             if isinstance(worker, ToolsWorker):
                 await worker.detaching.listen()

@@ -9,6 +9,8 @@ agent.signal.<loop>        external → loop      a signal: cancel, pause, resum
 agent.timer.<loop>         the server → loop    its time has come; agent.schedule.<loop> asks for that
 agent.created|complete|failed|cancelled.<loop>  loop → external, what became of it
 agent.context.<loop>       loop → external      what was left out of its context, or summed up
+user.message.<channel>.<id>   people → dispatch  what somebody says
+user.response.<channel>.<id>  dispatch → people  what they are answered
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
 fly.dead.<loop>.<subject>  what was put aside
 fly.d.<loop>               pieces of answers, which pass by
@@ -21,6 +23,7 @@ from flyball.runtime.nats.naming import token
 
 AGENT_SUBJECTS = ("agent.>", "tool.>", "user.>")
 TASKS, REPORTS = ("agent.task.>",), ("agent.response.>", "tool.result.>")
+SAID = ("user.message.>",)
 SIGNALS, REQUESTS = ("agent.signal.>", "agent.timer.>"), ("agent.request.>",)
 DEAD, DEAD_SUBJECTS = "AGENT_DEAD", "fly.dead.>"
 """The stream of what was put aside, and all its subjects."""
@@ -60,6 +63,16 @@ def signal_subject(loop_id: str) -> str:
 def event_subject(what: str, loop_id: str) -> str:
     """Where it is told what became of a loop: `created`, `complete`, `failed`, `cancelled`, `context`."""
     return f"agent.{what}.{token(loop_id)}"
+
+
+def message_subject(channel_type: str, channel_id: str) -> str:
+    """Where people on a channel say something."""
+    return f"user.message.{token(channel_type)}.{token(channel_id)}"
+
+
+def user_response_subject(channel_type: str, channel_id: str) -> str:
+    """Where people on a channel are answered."""
+    return f"user.response.{token(channel_type)}.{token(channel_id)}"
 
 
 def forward_subject(kind: str, agent: str) -> str:

@@ -151,7 +151,7 @@ async def send_signal(asking: Asking) -> Answer:
     said, loop_id = await asking.document(Said), asking.values["loop_id"]
     by = asking.principal.name or said.by  # who has a token speaks under its name
     signal = Signal(said.type, said.id, by, said.text, said.call_id)
-    return Answer(Stood(loop_id, await asking.service.signal(loop_id, signal)))
+    return Answer(Stood(loop_id, await asking.service.signal(loop_id, signal, who=asking.person)))
 
 
 async def give_results(asking: Asking) -> Answer:
@@ -161,14 +161,15 @@ async def give_results(asking: Asking) -> Answer:
         DeferredToolResult(one.tool_name, one.tool_call_id, one.content, one.is_error)
         for one in given.results
     ]
-    return Answer(Stood(loop_id, await asking.service.answer(loop_id, results)))
+    return Answer(Stood(loop_id, await asking.service.answer(loop_id, results, who=asking.person)))
 
 
 async def resume_loop(asking: Asking) -> Answer:
     """Have a loop driven on."""
     wanted, loop_id = await asking.document(Resumption, optional=True), asking.values["loop_id"]
     by = asking.principal.name
-    await asking.service.resume(loop_id, retry=Signal(SignalType.RETRY, by=by) if wanted.retry else None)
+    retry = Signal(SignalType.RETRY, by=by) if wanted.retry else None
+    await asking.service.resume(loop_id, retry=retry, who=asking.person)
     return Answer(Begun(loop_id), 202, {LOOP: loop_id})
 
 

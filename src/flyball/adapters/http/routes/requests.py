@@ -23,8 +23,9 @@ from flyball.core.ids import new_id
 from flyball.core.messages import Message, Role
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.permissions import Permission
+from flyball.orchestrate.projections.said import said_in
 from flyball.orchestrate.service import Service
-from flyball.orchestrate.state import State
 
 _encode = msgspec.json.Encoder().encode
 _MOMENT = 0.1
@@ -151,8 +152,11 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
             f"messages has {len(request.messages)} messages, and at most {asking.limits.messages} are taken",
             field="messages",
         )
+    if (person := asking.person) is not None:
+        # Whose it is: they may say something to it later.
+        request = replace(request, metadata={**(request.metadata or {}), "user_id": person.user_id})
     if query.after:
-        request = replace(request, messages=await _after(asking.service, query.after, request.messages))
+        request = replace(request, messages=await _after(asking, query.after, request.messages))
     ids = asking.correlation
     if not request.trace_id:
         request = replace(request, trace_id=ids.trace_id, span_id=ids.span_id)
@@ -161,22 +165,22 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
     return asking.values["agent"], request, query
 
 
-async def _after(service: Service, loop_id: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+async def _after(asking: Asking, loop_id: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Messages after what was said in a loop; instructions that are among them come first.
 
     Raises:
         LoopNotFound: there is no such loop.
         NotOver: it is not over yet.
-        InvalidRequest: nothing is said in it, as it is a flow.
+        NotPermitted: it is a person who asks, and they may not look at loops.
     """
-    _, state = await service.load(loop_id)
-    if not isinstance(state, State):
-        raise InvalidRequest(f"after: loop {loop_id!r} is a flow, and no conversation", field="after")
+    if (person := asking.person) is not None:
+        asking.service.policy.permissions.check(person, Permission.VIEW)
+    _, state = await asking.service.load(loop_id)
     if state.at != "done":
         raise NotOver(f"loop {loop_id!r} is not over, and cannot be gone on from: wait until it is")
     instructions = [one for one in messages if one.role is Role.SYSTEM]
-    said = [one for one in (*state.history, *messages) if one.role is not Role.SYSTEM]
-    return (*instructions, *said)
+    said = [one for one in messages if one.role is not Role.SYSTEM]
+    return (*instructions, *said_in(state), *said)
 
 
 def answer_of(response: SystemResponse, asking: Asking) -> Answer:

@@ -33,6 +33,8 @@ class ListQuery(Struct, frozen=True):
     roots_only: bool = False
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
     cursor: str = ""
+    user_id: str = ""
+    channel: str = ""
 
 
 class UsageQuery(Struct, frozen=True):

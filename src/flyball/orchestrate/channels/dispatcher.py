@@ -1,0 +1,274 @@
+"""Dispatcher: what people say, on any channel, becomes loops, signals and answers to commands.
+
+Rules:
+- What was taken is recorded when `take` returns. The same message again changes nothing, and is answered the
+  same: a channel may deliver as often as it likes.
+- What may not be, or cannot be done, is answered by an error; what failed and may be tried again is raised.
+- Who may do what, the service's `Permissions` say; the roles of who speaks, the channel knows.
+- Whom to tell of a loop stands in its journal. `follow` tells it, from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from flyball.core.errors import (
+    FlyballError,
+    JournalFailure,
+    LoopMismatch,
+    LoopNotFound,
+    SignalRefused,
+    UnknownAgent,
+    UserError,
+)
+from flyball.core.events import FlowStarted, Started
+from flyball.core.forms.semstreams import ResponseType, UserMessage, UserResponse, UserSignal
+from flyball.core.messages import Message
+from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.channels.address import Address
+from flyball.orchestrate.channels.attachments import message_of
+from flyball.orchestrate.channels.commands import BUILT_IN, Asked, Command, command_in
+from flyball.orchestrate.channels.conversations import Conversation
+from flyball.orchestrate.channels.following import told_of
+from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.flow_state import FlowState
+from flyball.orchestrate.machines import AnyState
+from flyball.orchestrate.permissions import Permission, Person, owner_of
+from flyball.orchestrate.projections.said import said_in
+from flyball.orchestrate.provenance import KEY
+from flyball.orchestrate.service import Service
+
+Roles: TypeAlias = Callable[[UserMessage | UserSignal], Iterable[str]]
+"""The roles of who said something. Whoever carries a channel has made sure who they are."""
+
+_NEW = "new"
+_AGENT = "agent"
+"""The key of a message's metadata under which it may name an agent."""
+_LOOKED_BACK = 4
+"""How many loops of a conversation are looked at for a message that comes again."""
+_AT_MOST = 64
+"""How often it is tried to go on with a conversation in which others say something at the same time."""
+
+
+def nobody_special(_: object) -> tuple[str, ...]:
+    """No roles, whoever speaks."""
+    return ()
+
+
+class Dispatcher:
+    """Takes what people say. See the module for its rules.
+
+    Args:
+        service: who serves the agents.
+        agent: the agent that is meant where nobody names one; the first of the service's unless it is given.
+        roles: the roles of who says something, beside those that the service's policy gives them.
+        auto_continue: whether what is said goes on from what was said before in the same conversation. Also
+            without it, a message that replies to a loop does.
+        commands: what can be said with a slash, by name, beside what always can (`BUILT_IN`).
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        agent: str = "",
+        roles: Roles = nobody_special,
+        auto_continue: bool = True,
+        commands: Mapping[str, Command] | None = None,
+    ) -> None:
+        self.service = service
+        self.permissions = service.policy.permissions
+        self.commands: dict[str, Command] = {**BUILT_IN, **(commands or {})}
+        self._agent = agent or next(iter(service.systems), "")
+        self._roles = roles
+        self._auto_continue = auto_continue
+        service.system(self._agent)  # an agent that is not there is noticed now
+
+    async def take(self, said: UserMessage | UserSignal) -> UserResponse:
+        """Take what somebody said; gives what they are answered at once. The rest is told by `follow`.
+
+        Raises:
+            InvalidMessage: it does not say who says what, and where: nobody can be answered.
+            JournalFailure: nothing could be recorded; it may be said again.
+        """
+        said.validate()
+        address, who = Address.of(said), self.service.policy.person(said.user_id, tuple(self._roles(said)))
+        name = said.signal_id if isinstance(said, UserSignal) else said.message_id
+        try:
+            if isinstance(said, UserSignal):
+                taken = await self._signalled(said, who)
+            else:
+                taken = await self._said(said, address, who)
+        except FlyballError as error:
+            if _is_passing(error):
+                raise
+            taken = _Taken(ResponseType.ERROR, error.message)
+        # What is told of a loop that has begun comes after this.
+        known_as = f"{taken.loop_id}/0" if taken.begun else f"{name}/taken"
+        return address.response(
+            taken.kind, taken.text, known_as, time.time(), in_reply_to=taken.loop_id or name
+        )
+
+    # Signals and commands
+
+    async def _signalled(self, said: UserSignal, who: Person) -> _Taken:
+        stage = await self.service.signal(said.loop_id, said.signal, who=who)
+        return _Taken(ResponseType.STATUS, f"{said.type}: {said.loop_id} is {stage}", said.loop_id)
+
+    async def _said(self, said: UserMessage, address: Address, who: Person) -> _Taken:
+        command = command_in(said.content)
+        if command is None or command[0] == _NEW:
+            if command is not None:
+                said = replace(said, content=command[1])
+                said.validate()
+            elif said.content.startswith("//"):
+                said = replace(said, content=said.content[1:])
+            self.permissions.check(who, Permission.SUBMIT_TASK)
+            return await self._talk(said, address, who, anew=command is not None)
+        name, words = command
+        known = self.commands.get(name)
+        if known is None:
+            there = ", ".join([f"/{one}" for one in (*self.commands, _NEW)])
+            raise UserError(f"there is no command /{name}; there are {there}")
+        if known.permission is not None:
+            self.permissions.check(who, known.permission)
+        talk = Conversation(address.conversation)
+        length = await talk.length(self.service.journal)
+        current = talk.loop_id(length) if length else ""
+        asked = Asked(self.service, self.commands, said, who, words, current)
+        return _Taken(ResponseType.TEXT, await known.run(asked), current)
+
+    # Talking
+
+    async def _talk(self, said: UserMessage, address: Address, who: Person, *, anew: bool) -> _Taken:
+        """Go on with a conversation: say it to the loop that is under way, or begin the next one."""
+        talk = Conversation(address.conversation)
+        for _ in range(_AT_MOST):
+            length = await talk.length(self.service.journal)
+            if (known := await self._taken_before(talk, length, said)) is not None:
+                return known
+            before = await self._before(said, talk, length, who, anew=anew)
+            if before is not None and before.at != "done":
+                if (answer := await self._fed_back(before.loop_id, said, who)) is not None:
+                    return answer
+                continue  # it came to its end just now
+            loop_id = talk.loop_id(length + 1)
+            request = self._request(said, address, () if before is None else said_in(before))
+            try:
+                await self.service.begin(self._agent_for(said, before), request, loop_id=loop_id)
+            except LoopMismatch:
+                continue  # somebody else said something here just now: theirs is the loop of this number
+            return _begun(loop_id)
+        raise UserError("too much is said here at the same time: say it again")
+
+    async def _taken_before(self, talk: Conversation, length: int, said: UserMessage) -> _Taken | None:
+        """What was answered to a message that comes again; None where it is new."""
+        for number in range(length, max(length - _LOOKED_BACK, 0), -1):
+            events = await self.service.journal.read(talk.loop_id(number))
+            first = events[0] if events else None
+            if isinstance(first, Started | FlowStarted):
+                told = Address.of_loop(first.metadata)
+                if told is not None and told.message_id == said.message_id:
+                    return _begun(talk.loop_id(number))
+        return None
+
+    async def _before(
+        self, said: UserMessage, talk: Conversation, length: int, who: Person, *, anew: bool
+    ) -> AnyState | None:
+        """The loop that a message goes on with, if with any.
+
+        Raises:
+            LoopNotFound: it replies to one that is not there.
+            NotPermitted: that is another's.
+        """
+        if said.reply_to:
+            _, state = await self.service.load(said.reply_to)
+            told = Address.of_loop(state.metadata)
+            same = told is not None and told.conversation == talk.name
+            if not (same or owner_of(state.metadata) == who.user_id):
+                self.permissions.check(who, Permission.CANCEL_ANY)
+            return state
+        if anew or not self._auto_continue or not length:
+            return None
+        _, state = await self.service.load(talk.loop_id(length))
+        return state
+
+    async def _fed_back(self, loop_id: str, said: UserMessage, who: Person) -> _Taken | None:
+        """Say something to a loop that is under way; None where it no longer is.
+
+        Raises:
+            UserError: something is attached, for which a loop that is under way has no place.
+        """
+        if said.attachments:
+            raise UserError("what is attached can be said once the loop that is under way is over")
+        signal = Signal(SignalType.FEEDBACK, id=said.message_id, by=who.user_id, text=said.content)
+        try:
+            stage = await self.service.signal(loop_id, signal)
+        except SignalRefused:
+            if (await self.service.stage(loop_id)).is_terminal:
+                return None
+            raise
+        return _Taken(ResponseType.STATUS, f"said to {loop_id}, which is {stage}", loop_id)
+
+    def _request(self, said: UserMessage, address: Address, before: Iterable[Message]) -> SystemRequest:
+        about = {name: value for name, value in (said.metadata or {}).items() if name not in (KEY, _AGENT)}
+        if said.context_request_id:
+            about["context_request_id"] = said.context_request_id
+        return SystemRequest(
+            session_id=address.conversation,
+            messages=(*before, message_of(said)),
+            metadata={**about, **address.metadata()},
+        )
+
+    def _agent_for(self, said: UserMessage, before: AnyState | None) -> str:
+        """The agent that is meant: the one that is named, the one that was talked with, or the usual one."""
+        named = (said.metadata or {}).get(_AGENT, "")
+        if named:
+            return named
+        spoken_with = before.spec.agent if before is not None and not isinstance(before, FlowState) else ""
+        return spoken_with if spoken_with in self.service.systems else self._agent
+
+    # Telling
+
+    async def follow(self, loop_id: str, after: int = 0) -> AsyncGenerator[UserResponse]:
+        """What somebody is told of a loop, and of those under it, as it happens, to its end.
+
+        `after`: what events up to this number say was told before. Nothing comes for a loop that was begun
+        for nobody at a channel.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+        """
+        _, state = await self.service.load(loop_id)
+        address = Address.of_loop(state.metadata)
+        if address is None:
+            return
+        async with aclosing(told_of(self.service, address, loop_id, after)) as told:
+            async for response in told:
+                yield response
+
+
+class _Taken(Struct, frozen=True):
+    """What came of something that was said: `begun`, where it began a loop."""
+
+    kind: ResponseType
+    text: str
+    loop_id: str = ""
+    begun: bool = False
+
+
+def _begun(loop_id: str) -> _Taken:
+    return _Taken(ResponseType.STATUS, f"begun: {loop_id}", loop_id, begun=True)
+
+
+def _is_passing(error: FlyballError) -> bool:
+    """Whether an error says nothing of what was asked for: it may be asked for again."""
+    if isinstance(error, LoopNotFound | UnknownAgent):
+        return False
+    return isinstance(error, JournalFailure) or error.retryable

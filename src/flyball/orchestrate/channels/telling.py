@@ -1,0 +1,200 @@
+"""Telling: what a person is told of a loop, worked out from its journal alone. Pure.
+
+    text      stream            a piece of an answer that is not finished
+    waits     prompt            a call wants to be approved: what it is, and two actions
+              status            paused, resumed, a call waits for its result, tried again
+    end       result            the answer, with its blocks
+              error, status     why there is none; that it was cancelled
+
+Each response but the pieces has an id that follows from the loop and the event's number: whoever tells it
+twice, after a crash, says the same thing under the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flyball.core.errors import JournalCorrupt
+from flyball.core.events import Ended, Event, FlowStarted, Outcome, Reopened, SignalReceived, Stage, Started
+from flyball.core.forms.semstreams import (
+    BlockType,
+    ResponseAction,
+    ResponseBlock,
+    ResponseType,
+    UserResponse,
+    UserSignal,
+)
+from flyball.core.messages import Message, Role
+from flyball.core.signals import SignalType
+from flyball.inference.stream import Finish, Restart, StreamEvent
+from flyball.inference.text import text_in
+from flyball.orchestrate.calls import waits_for_results
+from flyball.orchestrate.channels.address import Address
+from flyball.orchestrate.channels.blocks import blocks_of
+from flyball.orchestrate.commands import call_to_run
+from flyball.orchestrate.flow_state import FlowState
+from flyball.orchestrate.followed import Recorded
+from flyball.orchestrate.machines import AnyState, start, take
+from flyball.orchestrate.machines import stage as stage_of
+from flyball.orchestrate.projections.summary import answer_of
+from flyball.orchestrate.state import State
+
+_ACTIONS = ((SignalType.APPROVE, "Approve", "primary"), (SignalType.REJECT, "Reject", "danger"))
+
+
+class Telling:
+    """One loop, as far as somebody was told of it.
+
+    Args:
+        address: whom to tell.
+        within: the loop stands under another, whose end is told: of this one only what waits for somebody.
+    """
+
+    def __init__(self, address: Address, *, within: bool = False) -> None:
+        self._address = address
+        self._within = within
+        self._state: AnyState | None = None
+        self._number = 0
+        self._at = 0.0
+        self._pieces = 0
+        self._begun: set[int] = set()
+        """The parts of the answer under way that text has come of."""
+        self._asked: frozenset[str] = frozenset()
+        """The calls that were asked about, and still wait."""
+
+    def take(self, one: Recorded | StreamEvent) -> list[UserResponse]:
+        """What is to be told of what has happened, in the order in which it happened.
+
+        Raises:
+            JournalCorrupt: an event does not fit.
+        """
+        if isinstance(one, Recorded):
+            return self._recorded(one.number, one.event)
+        return [] if self._within else self._piece(one)
+
+    @property
+    def number(self) -> int:
+        """The number of the last event that was taken."""
+        return self._number
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing happens by itself any more: it is over, or waits for somebody."""
+        state = self._state
+        if state is None:
+            return False
+        stage = stage_of(state)
+        waits = isinstance(state, State) and waits_for_results(state)
+        return waits or stage.is_terminal or stage in (Stage.PAUSED, Stage.AWAITING_APPROVAL)
+
+    def _piece(self, piece: StreamEvent) -> list[UserResponse]:
+        if isinstance(piece, Finish | Restart):
+            self._begun.clear()
+            begins = isinstance(piece, Restart)
+            return [self._passing(ResponseType.STATUS, "the answer begins anew")] if begins else []
+        text = text_in(piece, self._begun)
+        self._begun.add(piece.index)
+        return [self._passing(ResponseType.STREAM, text)] if text else []
+
+    def _passing(self, kind: ResponseType, text: str) -> UserResponse:
+        """Something that is told in passing: it is in no journal, and its id is good for now alone."""
+        self._pieces += 1
+        return self._say(kind, text, f"{self._number}/piece/{self._pieces}")
+
+    def _recorded(self, number: int, event: Event) -> list[UserResponse]:
+        if self._state is None:
+            assert isinstance(event, Started | FlowStarted), "a journal begins so"
+            self._state = start(event)
+        elif not take(self._state, event):
+            raise JournalCorrupt(
+                f"loop {self._state.loop_id!r}: event {number}, {type(event).__name__}, does not fit",
+                loop_id=self._state.loop_id,
+            )
+        self._number, self._at = number, event.at
+        said = self._prompts(self._state)
+        if self._within:
+            return said
+        if isinstance(event, SignalReceived) and event.signal.type in _TOLD:
+            by = f" by {event.signal.by}" if event.signal.by else ""
+            said.append(self._say(ResponseType.STATUS, f"{_TOLD[event.signal.type]}{by}", str(number)))
+        elif isinstance(event, Reopened):
+            said.append(self._say(ResponseType.STATUS, "it is tried again", str(number)))
+        elif isinstance(event, Ended):
+            said.append(self._end(self._state, event, number))
+        return said
+
+    def _prompts(self, state: AnyState) -> list[UserResponse]:
+        """What is asked of the person since the last event."""
+        if isinstance(state, FlowState):
+            return []
+        waiting = {state.calls[index].id: index for index in (*state.awaiting, *state.deferred)}
+        new, self._asked = [call for call in waiting if call not in self._asked], frozenset(waiting)
+        return [self._prompt(state, waiting[call]) for call in new]
+
+    def _prompt(self, state: State, index: int) -> UserResponse:
+        call = call_to_run(state, index)
+        name = f"{self._number}/call/{index}"
+        arguments = ResponseBlock(type=str(BlockType.CODE), content=call.args_json, lang="json")
+        if index in state.deferred:
+            said = f"{call.name} waits for its result (call {call.id})"
+            return self._say(ResponseType.STATUS, said, name, [arguments])
+        said = f"{state.spec.agent} wants to run {call.name} (call {call.id}): may it?"
+        actions = [
+            ResponseAction(id=f"{kind}/{call.id}", type="button", label=label, signal=str(kind), style=style)
+            for kind, label, style in _ACTIONS
+        ]
+        return self._say(ResponseType.PROMPT, said, name, [arguments], actions)
+
+    def _end(self, state: AnyState, event: Ended, number: int) -> UserResponse:
+        name = str(number)
+        if event.outcome is Outcome.SUCCESS:
+            answer = answer_of(state)
+            return self._say(ResponseType.RESULT, answer, name, blocks_of(answer, _last_message(state)))
+        error = event.error or state.error
+        why = "" if error is None else error.message
+        if event.outcome is Outcome.CANCELLED:
+            return self._say(ResponseType.STATUS, f"cancelled: {why}" if why else "cancelled", name)
+        return self._say(ResponseType.ERROR, why or "it failed", name)
+
+    def _say(
+        self,
+        kind: ResponseType,
+        content: str,
+        name: str,
+        blocks: Iterable[ResponseBlock] = (),
+        actions: Iterable[ResponseAction] = (),
+    ) -> UserResponse:
+        assert self._state is not None, "a loop begins before anything is told of it"
+        loop_id = self._state.loop_id
+        return self._address.response(
+            kind, content, f"{loop_id}/{name}", self._at, in_reply_to=loop_id, blocks=blocks, actions=actions
+        )
+
+
+_TOLD = {
+    SignalType.PAUSE: "paused",
+    SignalType.RESUME: "resumed",
+    SignalType.APPROVE: "approved",
+    SignalType.REJECT: "rejected",
+}
+
+
+def signal_of(action: ResponseAction, response: UserResponse, name: str, by: str) -> UserSignal:
+    """What is said when somebody presses an action of a response: `name` is the signal's id, `by` who did."""
+    call = action.id.partition("/")[2]
+    return UserSignal(
+        signal_id=name,
+        type=action.signal,
+        loop_id=response.in_reply_to,
+        user_id=by,
+        channel_type=response.channel_type,
+        channel_id=response.channel_id,
+        payload={"call_id": call} if call else None,
+    )
+
+
+def _last_message(state: AnyState) -> Message | None:
+    if isinstance(state, FlowState) or not state.history:
+        return None
+    last = state.history[-1]
+    return last if last.role is Role.ASSISTANT else None

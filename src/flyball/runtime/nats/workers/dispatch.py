@@ -1,0 +1,179 @@
+"""The dispatch worker: takes what people say on the wire, and tells them what becomes of it.
+
+    user.message.<channel>.<id>     a UserMessage, or a UserSignal: taken by the dispatcher, once
+    user.response.<channel>.<id>    what they are answered, at once and later
+
+Whom a loop is for stands in its first event. So the worker is a consumer of the journals: when a loop begins,
+is told something or ends, somebody tells those whom it is for, up to where it rests; if that one dies, the
+message is given to another, who goes on after what was noted as told. What is told twice all the same, after
+a crash, has the same id. Pieces of answers are told by whoever is at it, and joined: they are not repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from flyball.core.errors import InvalidMessage
+from flyball.core.events import FlowStarted, Started
+from flyball.core.forms.semstreams import ResponseType, UserMessage, UserResponse, UserSignal
+from flyball.orchestrate.channels.address import Address
+from flyball.orchestrate.channels.dispatcher import Dispatcher
+from flyball.orchestrate.channels.following import told_of
+from flyball.runtime.nats.bus import AGENT, Bus
+from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.entry import BLOB, decode_entry
+from flyball.runtime.nats.journal import NatsJournal
+from flyball.runtime.nats.messages.frame import not_for, read_payload, write
+from flyball.runtime.nats.naming import BEGIN, entries, journal_stream
+from flyball.runtime.nats.subjects import SAID, user_response_subject
+
+_TOLD_BY = (BEGIN, "ended", "signalreceived", "reopened")
+"""The kinds of entries after which a loop goes on, or is over."""
+_JOINED = 0.25
+"""Seconds for which the pieces of an answer are joined, before they are told."""
+_LOOPS = 1000
+"""Loops that one worker tells of at once."""
+
+
+class DispatchWorker:
+    """Takes what people say, and tells them what becomes of it."""
+
+    kind = "dispatch"
+
+    def __init__(
+        self, bus: Bus, journal: NatsJournal, dispatcher: Dispatcher, *, hold: float = 30.0, room: int = 64
+    ) -> None:
+        """`hold`: seconds after which a dead worker's work is given to another."""
+        self._bus = bus
+        self._journal = journal
+        self._dispatcher = dispatcher
+        self._telling: dict[str, asyncio.Event] = {}
+        """The loops that are told of here."""
+        self.posts = [
+            Post(AGENT, self.kind, SAID, room=room, hold=hold),
+            *[
+                Post(
+                    journal_stream(number),
+                    self.kind,
+                    tuple([entries(number, kind) for kind in _TOLD_BY]),
+                    room=_LOOPS,
+                    hold=hold,
+                    only_new=True,
+                )
+                for number in range(journal.partitions)
+            ],
+        ]
+
+    async def work(self, delivery: Delivery) -> None:
+        """Do what a message asks for."""
+        if delivery.subject.startswith("user."):
+            await self._take(delivery)
+        else:
+            await self._tell(delivery)
+
+    async def _take(self, delivery: Delivery) -> None:
+        said = read_payload(await self._bus.opened(delivery), delivery.subject).payload
+        if not isinstance(said, UserMessage | UserSignal):
+            raise not_for(delivery.subject, said, "a UserMessage or a UserSignal")
+        if not (said.channel_type and said.channel_id):
+            raise InvalidMessage(
+                f"a {type(said).__name__} on {delivery.subject} names no channel: nobody could be answered",
+                subject=delivery.subject,
+            )
+        await self._publish(await self._dispatcher.take(said))
+
+    # Telling
+
+    async def _tell(self, delivery: Delivery) -> None:
+        """Tell of a loop, from what was told before up to where it rests."""
+        loop_id = await self._loop_of(delivery)
+        # Whoever is at it here sees this event, too. It is acknowledged when they are done: if this process
+        # dies before that, another tells it.
+        while (others := self._telling.get(loop_id)) is not None:
+            await others.wait()
+        address = await self._address(loop_id)
+        if address is None:
+            return
+        self._telling[loop_id] = done = asyncio.Event()
+        try:
+            mark = f"told/{loop_id}"
+            known = int(await self._bus.noted(mark) or b"0")
+            told = told_of(self._dispatcher.service, address, loop_id, known, till_it_rests=True)
+            last = known
+            async with aclosing(joined(told, _JOINED)) as responses:
+                async for response in responses:
+                    await self._publish(response)
+                    last = max(last, _number(response, loop_id))
+            if last > known:
+                await self._bus.note(mark, b"%d" % last)
+        finally:
+            del self._telling[loop_id]
+            done.set()
+
+    async def _loop_of(self, delivery: Delivery) -> str:
+        blob = delivery.headers.get(BLOB)
+        data = await self._journal.blob(blob, delivery.subject) if blob else delivery.data
+        return decode_entry(data, delivery.subject).loop_id
+
+    async def _address(self, loop_id: str) -> Address | None:
+        """Whom a loop is for; None where it is for nobody, or stands under another, which is followed."""
+        events = await self._journal.read(loop_id)
+        first = events[0]
+        assert isinstance(first, Started | FlowStarted), "a journal begins so"
+        return None if first.parent_loop_id else Address.of_loop(first.metadata)
+
+    async def _publish(self, response: UserResponse) -> None:
+        where = user_response_subject(response.channel_type, response.channel_id)
+        await self._bus.publish(where, write(response, response.response_id), response.response_id)
+
+
+def _number(response: UserResponse, loop_id: str) -> int:
+    """The number of the event that a response tells of; 0 where it is another loop's, or a piece."""
+    words = response.response_id.removeprefix(f"{loop_id}/").split("/")
+    return int(words[0]) if words[0].isdecimal() and words[1:2] != ["piece"] else 0
+
+
+async def joined(told: AsyncGenerator[UserResponse], seconds: float) -> AsyncGenerator[UserResponse]:
+    """What is told, with the pieces of an answer that come within some seconds of each other made one."""
+    pieces: list[UserResponse] = []
+
+    def taken() -> UserResponse:
+        text = "".join([piece.content for piece in pieces])
+        first = replace(pieces[0], content=text)
+        pieces.clear()
+        return first
+
+    async with aclosing(told):
+        coming: asyncio.Future[UserResponse] | None = None
+        until = 0.0
+        clock = asyncio.get_running_loop().time
+        try:
+            while True:
+                coming = coming or asyncio.ensure_future(anext(told))
+                await asyncio.wait([coming], timeout=max(until - clock(), 0.0) if pieces else None)
+                if not coming.done():
+                    yield taken()
+                    continue
+                try:
+                    response = coming.result()
+                except StopAsyncIteration:
+                    break
+                finally:
+                    coming = None
+                if response.type == ResponseType.STREAM:
+                    until = until if pieces else clock() + seconds
+                    pieces.append(response)
+                    continue
+                if pieces:
+                    yield taken()
+                yield response
+            if pieces:
+                yield taken()
+        finally:
+            if coming is not None:
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)

@@ -1,0 +1,189 @@
+"""Channels over HTTP: people say something, and are told what becomes of it; each does what they may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from httpx import AsyncClient
+
+from flyball.adapters.http.tokens import Scope, Tokens
+from flyball.orchestrate.permissions import Policy
+from flyball.orchestrate.service import Service
+from tests.adapters.http.running import here
+from tests.patience import PATIENCE
+
+PLACE = "/api/channels/slack/general"
+
+
+async def say(client: AsyncClient, content: str, **more: Any) -> dict[str, Any]:
+    answer = await client.post(f"{PLACE}/messages", json={"content": content, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def told(client: AsyncClient, **headers: str) -> AsyncGenerator[dict[str, Any]]:
+    """The responses on the channel, as they come."""
+    async with client.stream("GET", f"{PLACE}/responses", headers=headers) as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("data: "):
+                yield msgspec.json.decode(line[6:])
+
+
+async def until(responses: AsyncGenerator[dict[str, Any]], kind: str) -> dict[str, Any]:
+    async with asyncio.timeout(PATIENCE):
+        async for one in responses:
+            if one["type"] == kind:
+                return one
+    raise AssertionError("it does not end")
+
+
+async def test_what_is_said_is_answered_on_the_channel() -> None:
+    async with here() as (client, _):
+        begun = await say(client, "Hello", metadata={"agent": "echo"}, user_id="ann")
+        assert begun["type"] == "status"
+        async with aclosing(told(client, **{"Last-Event-ID": begun["response_id"]})) as responses:
+            result = await until(responses, "result")
+        assert (result["content"], result["user_id"]) == ("You said: Hello", "ann")
+        assert result["in_reply_to"] == begun["in_reply_to"]
+        listed = (await client.get("/api/loops", params={"channel": "slack/general"})).json()
+        assert [one["user_id"] for one in listed["loops"]] == ["ann"]
+
+
+async def test_an_approval_is_asked_for_and_given() -> None:
+    async with here() as (client, _), aclosing(told(client)) as responses:
+        await say(client, "Buy it", metadata={"agent": "buyer"}, user_id="ann")
+        prompt = await until(responses, "prompt")
+        action = prompt["actions"][0]
+        signal = {"type": action["signal"], "loop_id": prompt["in_reply_to"], "user_id": "ann"}
+        answer = await client.post(f"{PLACE}/signals", json=signal)
+        assert answer.json()["type"] == "status", answer.text
+        assert (await until(responses, "result"))["content"] == "paid 4"
+
+
+async def test_who_comes_again_misses_nothing() -> None:
+    async with here() as (client, _):
+        begun = await say(client, "one", metadata={"agent": "echo"})
+        async with aclosing(told(client, **{"Last-Event-ID": begun["response_id"]})) as responses:
+            first = await until(responses, "result")
+            # And live: what is said while somebody follows.
+            await say(client, "/new and then", metadata={"agent": "echo"})
+            assert "and then" in (await until(responses, "result"))["content"]
+        await say(client, "/new two", metadata={"agent": "echo"})
+        await say(client, "Buy it", metadata={"agent": "buyer"}, user_id="ben")
+        async with aclosing(told(client, **{"Last-Event-ID": first["response_id"]})) as responses:
+            found: list[dict[str, Any]] = []
+            while len(found) < 3:
+                found.append(await anext(responses))
+        assert sorted([one["type"] for one in found]) == ["prompt", "result", "result"]
+        # Without a place to go on from, what is not over is told.
+        async with aclosing(told(client)) as responses:
+            assert (await until(responses, "prompt"))["user_id"] == "ben"
+
+
+async def test_the_same_message_again_is_taken_once() -> None:
+    async with here() as (client, service):
+        first = await say(client, "one", message_id="m1", metadata={"agent": "echo"})
+        again = await say(client, "one", message_id="m1", metadata={"agent": "echo"})
+        assert first["in_reply_to"] == again["in_reply_to"]
+        assert len(await service.journal.loops("", 10)) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ([], ""),
+        ({}, "content"),
+        ({"content": "x", "channel_id": "other"}, "channel_id"),
+        ({"content": 7}, ""),
+        ({"content": "x", "attachments": [{"type": "film"}]}, None),
+    ],
+)
+async def test_what_is_no_message_is_refused(body: Any, field: str | None) -> None:
+    async with here() as (client, service):
+        answer = await client.post(f"{PLACE}/messages", json=body)
+        if field is None:
+            assert answer.json()["type"] == "error"
+        else:
+            assert answer.status_code == 422, answer.text
+        assert not await service.journal.loops("", 10)
+
+
+class People:
+    """Tokens of persons and of a program, on one server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokens = Tokens(folder / "tokens.json")
+        scopes = (Scope.READ, Scope.RUN, Scope.SIGNAL)
+        self._texts = {
+            name: self.tokens.add(name, scopes=scopes, roles=roles)[0]
+            for name, roles in (("ann", ("user",)), ("ben", ("reviewer",)), ("root", ("admin",)), ("bot", ()))
+        }
+
+    def headers(self, name: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._texts[name]}"}
+
+
+async def _buying(client: AsyncClient, people: People, service: Service) -> str:
+    """Ann has something bought; gives the loop, when it waits for an approval."""
+    body = {"messages": [{"role": "user", "content": "Buy it"}]}
+    begun = await client.post("/api/agents/buyer/loops", json=body, headers=people.headers("ann"))
+    loop = begun.json()["loop_id"]
+    async with asyncio.timeout(PATIENCE):
+        while not await service.waiting(loop):
+            await service.journal.wait(loop, (await service.journal.sizes((loop,)))[0], 1.0)
+    return loop
+
+
+async def test_signals_are_for_those_who_may(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    async with here(tokens=people.tokens) as (client, service):
+        loop = await _buying(client, people, service)
+
+        async def signal(name: str, kind: str) -> int:
+            where = f"/api/loops/{loop}/signals"
+            answer = await client.post(where, json={"type": kind}, headers=people.headers(name))
+            return answer.status_code
+
+        assert await signal("ann", "approve") == 403
+        assert await signal("ben", "cancel") == 403
+        assert await signal("ben", "pause") == 403
+        assert await signal("ann", "pause") == 200
+        assert await signal("root", "resume") == 200
+        assert await signal("ben", "approve") == 200
+        events, _ = await service.load(loop)
+        said = [getattr(event, "signal", None) for event in events]
+        assert [(str(one.type), one.by) for one in said if one is not None] == [
+            ("pause", "ann"),
+            ("resume", "root"),
+            ("approve", "ben"),
+        ]
+
+
+async def test_a_person_speaks_for_nobody_else(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    async with here(tokens=people.tokens) as (client, _):
+        body = {"content": "Hello", "user_id": "root", "metadata": {"agent": "echo"}}
+        answer = await client.post(f"{PLACE}/messages", json=body, headers=people.headers("ann"))
+        assert (answer.status_code, "nobody else" in answer.text) == (422, True)
+        del body["user_id"]
+        answer = await client.post(f"{PLACE}/messages", json=body, headers=people.headers("ann"))
+        assert answer.json()["user_id"] == "ann"
+
+
+async def test_a_program_speaks_for_people_whose_roles_the_policy_knows(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    async with here(tokens=people.tokens, policy=Policy(roles={"eve": ("reviewer",)})) as (client, service):
+        loop = await _buying(client, people, service)
+        signal = {"type": "approve", "loop_id": loop, "user_id": "ann"}
+        headers = people.headers("bot")
+        assert (await client.post(f"{PLACE}/signals", json=signal, headers=headers)).json()["type"] == "error"
+        signal["user_id"] = "eve"
+        assert (await client.post(f"{PLACE}/signals", json=signal, headers=headers)).json()[
+            "type"
+        ] == "status"

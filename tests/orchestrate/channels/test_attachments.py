@@ -1,0 +1,80 @@
+"""What is attached becomes what a model reads, and comes back as what was attached."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flyball.core.errors import InvalidMessage
+from flyball.core.forms.semstreams import Attachment, UserMessage
+from flyball.core.messages import Audio, Document, Image, Role, Text
+from flyball.orchestrate.channels import attachment_of, message_of, part_of
+
+ENCODED = b64encode(b"some bytes").decode()
+
+
+def said(**more: object) -> UserMessage:
+    return UserMessage(message_id="1", channel_type="cli", channel_id="here", user_id="ann", **more)  # type: ignore[arg-type]
+
+
+def test_what_is_said_comes_first() -> None:
+    message = message_of(
+        said(content="Look", attachments=(Attachment(type="url", name="it", url="http://x"),))
+    )
+    assert message.role is Role.USER
+    assert message.parts == (Text("Look"), Text("it: http://x"))
+
+
+@pytest.mark.parametrize(
+    ("attachment", "part"),
+    [
+        (
+            Attachment(type="image", url="https://x/y.png", mime_type="image/png"),
+            Image("https://x/y.png", "image/png"),
+        ),
+        (Attachment(type="image", content=ENCODED), Image(f"data:image/png;base64,{ENCODED}")),
+        (
+            Attachment(type="file", content=ENCODED, mime_type="audio/wav"),
+            Audio(f"data:audio/wav;base64,{ENCODED}", "audio/wav"),
+        ),
+        (
+            Attachment(type="file", name="a.pdf", content=ENCODED, mime_type="application/pdf"),
+            Document(f"data:application/pdf;base64,{ENCODED}", "application/pdf", "a.pdf"),
+        ),
+        (Attachment(type="file", name="a.txt", content="hello"), Text("a.txt\n```\nhello\n```")),
+        (Attachment(type="code", name="a.md", content="```x```"), Text("a.md\n````\n```x```\n````")),
+        (Attachment(type="file", name="big", url="https://x/y"), Text("big: https://x/y")),
+    ],
+)
+def test_each_kind_is_what_a_model_reads(attachment: Attachment, part: object) -> None:
+    assert part_of(attachment) == part
+
+
+@pytest.mark.parametrize(
+    "attachment",
+    [
+        Attachment(type="film", content="x"),
+        Attachment(type="file", name="empty"),
+        Attachment(type="image", content="no base64!"),
+    ],
+)
+def test_what_is_none_is_refused(attachment: Attachment) -> None:
+    with pytest.raises(InvalidMessage):
+        part_of(attachment)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["image/png", "audio/wav", "application/pdf"]))
+def test_media_come_back_as_they_were(data: bytes, kind: str) -> None:
+    encoded = b64encode(data or b"x").decode()
+    there = Attachment(type="image" if kind.startswith("image") else "file", content=encoded, mime_type=kind)
+    back = attachment_of(part_of(there))
+    assert back is not None
+    assert (back.type, back.content, back.mime_type) == (there.type, encoded, kind)
+    assert part_of(back) == part_of(there)
+
+
+def test_text_is_no_attachment() -> None:
+    assert attachment_of(Text("words")) is None

@@ -1,0 +1,335 @@
+"""What people say on a channel becomes loops, signals and answers, once, and for those who may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flyball import Agent, tool
+from flyball.core.errors import InvalidMessage
+from flyball.core.events import SignalReceived
+from flyball.core.forms.semstreams import Attachment, ResponseAction, UserMessage, UserResponse, UserSignal
+from flyball.inference.answers import tool_call_answer
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine
+from flyball.orchestrate.channels import Asked, Command, Dispatcher, signal_of
+from flyball.orchestrate.journal import Journal, MemoryJournal
+from flyball.orchestrate.local import LocalRuntime
+from flyball.orchestrate.permissions import Permission, Permissions, Policy
+from flyball.orchestrate.service import Service
+from flyball.runtime.sqlite import SQLiteJournal
+
+ROLES: dict[str, tuple[str, ...]] = {"root": ("admin",), "ben": ("reviewer",)}
+
+
+@tool(approval=True)
+async def book(city: str) -> str:
+    """Book a trip."""
+    return f"booked {city}"
+
+
+async def echo(request: Request) -> Any:
+    """Repeat all that was said; book what is to be booked."""
+    said = [message.text for message in request.messages if message.role == "user"]
+    results = [result.text for message in request.messages for result in message.tool_results]
+    if said[-1].startswith("book") and not results:
+        return tool_call_answer("book", {"city": "Rome"})
+    if said[-1] == "fail":
+        raise RuntimeError("the model is broken")
+    return " | ".join([*said, *results])
+
+
+def agents() -> list[Agent[Any, Any]]:
+    return [Agent(FunctionEngine(echo, info="echo"), name=name, tools=[book]) for name in ("clerk", "other")]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Journal]:
+    if request.param == "memory":
+        yield MemoryJournal()
+        return
+    async with SQLiteJournal(tmp_path / "runs.db") as kept:
+        yield kept
+
+
+@asynccontextmanager
+async def dispatching(journal: Journal, **options: Any) -> AsyncGenerator[Dispatcher]:
+    policy = Policy(options.pop("permissions", Permissions()), ROLES)
+    async with LocalRuntime(journal) as runtime:
+        service = Service(agents(), runtime, policy=policy)
+        try:
+            yield Dispatcher(service, **options)
+        finally:
+            await service.aclose()
+
+
+@pytest.fixture
+async def dispatcher(journal: Journal) -> AsyncIterator[Dispatcher]:
+    async with dispatching(journal) as made:
+        yield made
+
+
+_number = iter(range(1_000_000))
+
+
+def message(content: str, by: str = "ann", **more: Any) -> UserMessage:
+    more = {"message_id": f"m{next(_number)}", "channel_type": "slack", "channel_id": "general", **more}
+    return UserMessage(user_id=by, content=content, **more)
+
+
+async def told(dispatcher: Dispatcher, taken: UserResponse, after: int = 0) -> list[UserResponse]:
+    return [one async for one in dispatcher.follow(taken.in_reply_to, after)]
+
+
+async def say(dispatcher: Dispatcher, content: str, by: str = "ann", **more: Any) -> UserResponse:
+    """Say something, and give the last that is told of it."""
+    taken = await dispatcher.take(message(content, by, **more))
+    assert taken.type == "status", taken.content
+    return (await told(dispatcher, taken))[-1]
+
+
+async def until(told: AsyncGenerator[UserResponse], kind: str) -> UserResponse:
+    async for response in told:
+        if response.type == kind:
+            return response
+    raise AssertionError(f"there came no {kind}")
+
+
+# Talking
+
+
+async def test_what_is_said_is_answered_where_it_was_said(dispatcher: Dispatcher) -> None:
+    asked = message("Hello", thread_id="t1")
+    taken = await dispatcher.take(asked)
+    result = (await told(dispatcher, taken))[-1]
+    result.validate()
+    assert (result.type, result.content) == ("result", "Hello")
+    assert (result.channel_type, result.channel_id) == ("slack", "general")
+    assert (result.user_id, result.thread_id) == ("ann", "t1")
+    assert result.in_reply_to == taken.in_reply_to
+    summary = await dispatcher.service.summary(taken.in_reply_to)
+    assert (summary.user_id, summary.channel) == ("ann", "slack/general")
+
+
+async def test_a_conversation_goes_on(dispatcher: Dispatcher) -> None:
+    assert (await say(dispatcher, "one")).content == "one"
+    assert (await say(dispatcher, "two")).content == "one | two"
+    assert (await say(dispatcher, "/new three")).content == "three"
+    assert (await say(dispatcher, "four")).content == "three | four"
+
+
+async def test_each_person_and_each_thread_has_a_conversation_of_its_own(dispatcher: Dispatcher) -> None:
+    assert (await say(dispatcher, "one")).content == "one"
+    assert (await say(dispatcher, "two", by="ben")).content == "two"
+    assert (await say(dispatcher, "three", thread_id="t")).content == "three"
+    assert (await say(dispatcher, "four", by="ben", thread_id="t")).content == "three | four"
+    assert (await say(dispatcher, "five", channel_id="other")).content == "five"
+
+
+async def test_without_auto_continue_only_replies_go_on(journal: Journal) -> None:
+    async with dispatching(journal, auto_continue=False) as dispatcher:
+        taken = await dispatcher.take(message("one"))
+        await told(dispatcher, taken)
+        assert (await say(dispatcher, "two")).content == "two"
+        assert (await say(dispatcher, "three", reply_to=taken.in_reply_to)).content == "one | three"
+
+
+async def test_the_same_message_again_is_taken_once(dispatcher: Dispatcher) -> None:
+    asked = message("Hello")
+    first = await dispatcher.take(asked)
+    await told(dispatcher, first)
+    again = await dispatcher.take(asked)
+    assert (again.in_reply_to, again.response_id) == (first.in_reply_to, first.response_id)
+    later = await dispatcher.take(message("more"))
+    await told(dispatcher, later)
+    assert (await dispatcher.take(asked)).in_reply_to == first.in_reply_to
+    assert (await told(dispatcher, later))[-1].content == "Hello | more"
+
+
+async def test_those_who_speak_at_once_are_all_heard(dispatcher: Dispatcher) -> None:
+    asked = [message(f"word{number}", thread_id="t", by=f"user{number}") for number in range(5)]
+    taken = await asyncio.gather(*[dispatcher.take(one) for one in asked])
+    assert all(one.type == "status" for one in taken), [one.content for one in taken]
+    for loop in {one.in_reply_to for one in taken}:
+        assert [one async for one in dispatcher.follow(loop)][-1].type == "result"
+    last = (await say(dispatcher, "last", thread_id="t")).content
+    assert [last.count(f"word{number}") for number in range(5)] == [1] * 5
+
+
+async def test_agents_are_named_and_kept(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("one", metadata={"agent": "other"}))
+    await told(dispatcher, taken)
+    again = await dispatcher.take(message("two"))
+    assert (await dispatcher.service.summary(again.in_reply_to)).agent == "other"
+    unknown = await dispatcher.take(message("/new x", metadata={"agent": "nobody"}))
+    assert (unknown.type, "nobody" in unknown.content) == ("error", True)
+
+
+async def test_what_is_attached_goes_along(dispatcher: Dispatcher) -> None:
+    note = Attachment(type="file", name="a.txt", content="inside")
+    result = await say(dispatcher, "Look", attachments=(note,))
+    assert "inside" in result.content
+    assert result.blocks
+
+
+async def test_a_failure_is_told_and_talked_on_from(dispatcher: Dispatcher) -> None:
+    failed = await say(dispatcher, "fail")
+    assert failed.type == "error"
+    assert "the model is broken" in failed.content
+    assert (await say(dispatcher, "again")).content.endswith("again")
+
+
+async def test_labels_cannot_pretend(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("x", metadata={"user_id": "root", "flyball": "y", "shop": "7"}))
+    _, state = await dispatcher.service.load(taken.in_reply_to)
+    assert state.metadata is not None
+    assert (state.metadata["user_id"], state.metadata["shop"]) == ("ann", "7")
+
+
+async def test_who_cannot_be_answered_is_refused(dispatcher: Dispatcher) -> None:
+    with pytest.raises(InvalidMessage):
+        await dispatcher.take(UserMessage(content="x"))
+
+
+# Approvals
+
+
+async def test_a_call_is_asked_about_and_approved_by_who_may(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+        prompt = await until(course, "prompt")
+        prompt.validate()
+        assert [action.signal for action in prompt.actions] == ["approve", "reject"]
+        assert prompt.blocks[0].content == '{"city":"Rome"}'
+        refused = await dispatcher.take(signal_of(prompt.actions[0], prompt, "s1", "ann"))
+        assert (refused.type, "may not approve" in refused.content) == ("error", True)
+        signal = signal_of(prompt.actions[0], prompt, "s2", "ben")
+        assert (await dispatcher.take(signal)).type == "status"
+        assert (await dispatcher.take(signal)).type == "status", "the same again changes nothing"
+        result = await until(course, "result")
+    assert result.content == "book it | booked Rome"
+    events, _ = await dispatcher.service.load(taken.in_reply_to)
+    assert [(one.signal.type, one.signal.by) for one in events if isinstance(one, SignalReceived)] == [
+        ("approve", "ben")
+    ]
+
+
+async def test_rejecting_by_a_command_tells_the_model_why(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it", by="ben"))
+    async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+        await until(course, "prompt")
+        answer = await dispatcher.take(message("/reject too dear", by="ben"))
+        assert (answer.type, "reject" in answer.content) == ("text", True)
+        assert "too dear" in (await until(course, "result")).content
+
+
+async def test_what_is_told_again_has_the_same_ids(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    loop = taken.in_reply_to
+    async with aclosing(dispatcher.follow(loop)) as course:
+        prompt = await until(course, "prompt")
+        await dispatcher.take(signal_of(prompt.actions[0], prompt, "s", "root"))
+        await until(course, "result")
+    lasting = [one for one in await told(dispatcher, taken) if "/piece/" not in one.response_id]
+    again = [one for one in await told(dispatcher, taken) if "/piece/" not in one.response_id]
+    assert lasting == again
+    assert lasting[0] == prompt
+    assert len({one.response_id for one in lasting}) == len(lasting)
+    number = int(prompt.response_id.removeprefix(f"{loop}/").split("/")[0])
+    assert await told(dispatcher, taken, number) == lasting[1:]
+
+
+async def test_what_is_said_to_a_loop_under_way_reaches_it(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+        prompt = await until(course, "prompt")
+        more = await dispatcher.take(message("a quiet room, please"))
+        assert (more.type, more.in_reply_to) == ("status", taken.in_reply_to)
+        attached = message("x", attachments=(Attachment(type="url", url="http://x"),))
+        assert (await dispatcher.take(attached)).type == "error"
+        await dispatcher.take(signal_of(prompt.actions[0], prompt, "s", "root"))
+        assert "a quiet room" in (await until(course, "result")).content
+
+
+# Commands
+
+
+async def test_commands_say_what_they_do(dispatcher: Dispatcher) -> None:
+    listed = await dispatcher.take(message("/help"))
+    assert listed.type == "text"
+    assert all(name in listed.content for name in ("/cancel", "/status", "/loops", "/help"))
+    unknown = await dispatcher.take(message("/nonsense"))
+    assert (unknown.type, "/help" in unknown.content) == ("error", True)
+    nothing = await dispatcher.take(message("/status"))
+    assert (nothing.type, "no loop" in nothing.content) == ("error", True)
+
+
+async def test_paths_and_two_slashes_are_no_commands(dispatcher: Dispatcher) -> None:
+    assert (await say(dispatcher, "/usr/bin is missing")).content == "/usr/bin is missing"
+    assert (await say(dispatcher, "/new //help")).content == "//help"
+    assert (await say(dispatcher, "//help", by="eve")).content == "/help"
+
+
+async def test_loops_are_listed_looked_at_and_cancelled(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+        await until(course, "prompt")
+        assert taken.in_reply_to in (await dispatcher.take(message("/loops"))).content
+        assert taken.in_reply_to not in (await dispatcher.take(message("/loops", by="ben"))).content
+        status = (await dispatcher.take(message("/status"))).content
+        assert "awaiting_approval" in status
+        assert "book" in status
+        foreign = await dispatcher.take(message(f"/cancel {taken.in_reply_to}", by="ben"))
+        assert (foreign.type, "may not cancel" in foreign.content) == ("error", True)
+        assert (await dispatcher.take(message("/cancel"))).type == "text"
+        end = [one async for one in course][-1]
+    assert (end.type, end.content.startswith("cancelled")) == ("status", True)
+    assert "no loops" in (await dispatcher.take(message("/loops"))).content
+
+
+async def test_an_admin_may_cancel_anybodys(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    await dispatcher.take(message(f"/cancel {taken.in_reply_to}", by="root"))
+    assert (await told(dispatcher, taken))[-1].type == "status"
+
+
+async def test_a_loop_of_others_is_not_gone_on_with(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("my secret"))
+    await told(dispatcher, taken)
+    foreign = await dispatcher.take(message("go on", by="ben", reply_to=taken.in_reply_to))
+    assert foreign.type == "error"
+    assert (await say(dispatcher, "go on", by="root", reply_to=taken.in_reply_to)).content.startswith("my")
+    missing = await dispatcher.take(message("go on", reply_to="nowhere"))
+    assert (missing.type, "nowhere" in missing.content) == ("error", True)
+
+
+async def test_permissions_hold_for_talking_and_looking(journal: Journal) -> None:
+    permissions = Permissions(submit_task=("admin",), view=("admin",))
+    async with dispatching(journal, permissions=permissions) as dispatcher:
+        assert (await dispatcher.take(message("hello"))).type == "error"
+        assert (await dispatcher.take(message("/loops"))).type == "error"
+        assert (await dispatcher.take(message("hello", by="root"))).type == "status"
+
+
+async def test_commands_can_be_added(journal: Journal) -> None:
+    async def run(asked: Asked) -> str:
+        return f"{asked.who.user_id} wants {asked.words}"
+
+    spec = Command("/spec NAME", "make one", run, Permission.APPROVE)
+    async with dispatching(journal, commands={"spec": spec}) as dispatcher:
+        assert (await dispatcher.take(message("/spec it"))).type == "error"
+        assert (await dispatcher.take(message("/spec it", by="ben"))).content == "ben wants it"
+        assert "/spec NAME" in (await dispatcher.take(message("/help"))).content
+
+
+async def test_signals_to_nothing_are_errors(dispatcher: Dispatcher) -> None:
+    gone = UserSignal(
+        signal_id="1", type="cancel", loop_id="x", user_id="ann", channel_type="cli", channel_id="c"
+    )
+    assert (await dispatcher.take(gone)).type == "error"
+    assert ResponseAction(id="approve/1", type="button", label="x", signal="approve", style="primary")

@@ -1,0 +1,135 @@
+"""People on a channel over NATS: what they say is taken once, and they are told what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from flyball.core.events import SignalReceived
+from flyball.core.forms.semstreams import UserMessage, UserResponse
+from flyball.core.ids import new_id
+from flyball.orchestrate.channels import signal_of
+from flyball.orchestrate.permissions import Policy
+from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
+from flyball.runtime.nats.bus import AGENT, Bus
+from flyball.runtime.nats.channel import NatsChannel
+from flyball.runtime.nats.crew import KINDS
+from flyball.runtime.nats.fetching import after as messages_after
+from flyball.runtime.nats.runtime import NatsRuntime
+from tests.orchestrate.channels.test_dispatcher import ROLES, agents
+from tests.patience import PATIENCE
+from tests.runtime.nats.conftest import emptied
+
+OPTIONS: dict[str, Any] = {"policy": Policy(roles=ROLES)}
+
+
+@pytest.fixture
+async def journal(nats: NatsOptions) -> AsyncIterator[NatsJournal]:
+    async with emptied(nats) as made:
+        yield made
+
+
+@asynccontextmanager
+async def working(journal: NatsJournal, **options: Any) -> AsyncGenerator[NatsChannel]:
+    """All workers, and a channel that nobody else has."""
+    async with Crew(journal, agents(), KINDS, dispatch=OPTIONS, **options):
+        yield NatsChannel(Bus(journal.connection, 1), "slack", new_id())
+
+
+def message(channel: NatsChannel, content: str, by: str = "ann") -> UserMessage:
+    kind, name = channel.channel_type, channel.channel_id
+    return UserMessage(
+        message_id=new_id(), channel_type=kind, channel_id=name, user_id=by, content=content, timestamp=1.0
+    )
+
+
+async def until(channel: NatsChannel, kind: str, after: int = 0) -> tuple[int, list[UserResponse]]:
+    """What is told, up to the first response of a kind; and the place of that."""
+    told: list[UserResponse] = []
+    async with asyncio.timeout(PATIENCE), aclosing(channel.responses(after)) as responses:
+        async for place, response in responses:
+            told.append(response)
+            if response.type == kind:
+                return place, told
+    raise AssertionError("it does not end")
+
+
+async def test_what_is_said_is_answered_on_the_channel(journal: NatsJournal) -> None:
+    async with working(journal) as channel:
+        said = message(channel, "Hello")
+        await channel.say(said)
+        place, told = await until(channel, "result")
+        assert (told[-1].content, told[-1].user_id) == ("Hello", "ann")
+        assert told[0].type == "status"
+        await channel.say(said)  # the same again is on the wire once
+        await channel.say(message(channel, "more"))
+        _, told = await until(channel, "result", place)
+        assert told[-1].content == "Hello | more"
+
+
+async def test_a_call_is_asked_about_approved_and_told(journal: NatsJournal) -> None:
+    async with working(journal) as channel:
+        await channel.say(message(channel, "book it"))
+        place, told = await until(channel, "prompt")
+        prompt = told[-1]
+        await channel.say(signal_of(prompt.actions[0], prompt, new_id(), "ann"))
+        place, told = await until(channel, "error", place)
+        assert "may not approve" in told[-1].content
+        await channel.say(signal_of(prompt.actions[0], prompt, new_id(), "ben"))
+        _, told = await until(channel, "result", place)
+        assert told[-1].content == "book it | booked Rome"
+        events = await journal.read(prompt.in_reply_to)
+        assert [one.signal.by for one in events if isinstance(one, SignalReceived)] == ["ben"]
+
+
+async def test_what_others_say_to_a_loop_is_told_on_its_channel(journal: NatsJournal) -> None:
+    async with working(journal) as channel:
+        await channel.say(message(channel, "book it"))
+        place, told = await until(channel, "prompt")
+        await NatsRuntime(journal).signal(told[-1].in_reply_to, "approve", by="the API")
+        _, told = await until(channel, "result", place)
+        assert any("approved by the API" in one.content for one in told)
+
+
+async def test_who_comes_later_goes_on_telling(journal: NatsJournal) -> None:
+    async with Crew(journal, agents(), ["loop", "model", "tools"]):
+        async with working(journal, hold=1.0) as channel:
+            await channel.say(message(channel, "book it"))
+            place, told = await until(channel, "prompt")
+        # Nobody talks with people now; what happens meanwhile is told by who comes next.
+        await NatsRuntime(journal).signal(told[-1].in_reply_to, "approve", by="root")
+        await NatsRuntime(journal).result(agents()[0], told[-1].in_reply_to)
+        async with Crew(journal, agents(), ["dispatch"], dispatch=OPTIONS, hold=1.0):
+            _, later = await until(channel, "result", place)
+        names = [one.response_id for one in (*told, *later)]
+        assert len(set(names)) == len(names)
+
+
+async def test_loops_of_nobody_are_told_to_nobody(journal: NatsJournal) -> None:
+    async with working(journal):
+        runtime = NatsRuntime(journal)
+        loop = await runtime.submit(agents()[0], "Hello")
+        assert (await runtime.result(agents()[0], loop)).output == "Hello"
+        assert not await messages_after(journal.connection, AGENT, "user.response.>")
+
+
+async def test_what_is_no_message_is_put_aside(journal: NatsJournal) -> None:
+    async with working(journal) as channel:
+        bus = Bus(journal.connection, 1)
+        await bus.publish("user.message.slack.x", b"nonsense", new_id())
+        await bus.publish("user.message.elsewhere", b"{}", new_id())
+        await channel.say(message(channel, "Hello"))
+        assert (await until(channel, "result"))[1][-1].content == "Hello"
+
+
+async def test_a_stream_of_pieces_is_joined(journal: NatsJournal) -> None:
+    async with working(journal) as channel:
+        await channel.say(message(channel, "word " * 50))
+        _, told = await until(channel, "result")
+        pieces = [one for one in told if one.type == "stream"]
+        assert "".join([one.content for one in pieces]) in ("", told[-1].content)
+        assert len(pieces) <= 3
