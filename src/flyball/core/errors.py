@@ -555,7 +555,7 @@ class SignalRefused(OrchestrationFailure):
 
 
 class NotPermitted(OrchestrationFailure):
-    """Who asks for something may not have it done: the roles that they have are not enough."""
+    """Who asks for something may not have it done: details `permission`, `user_id`."""
 
     code = "ORCHESTRATION_NOT_PERMITTED"
 
