@@ -125,6 +125,9 @@ class Postman:
         """Work until cancelled. What is under way then is given to somebody else, at once.
 
         A server that is away is waited for, however long that takes.
+
+        Raises:
+            PermissionDenied: this user may not take these messages.
         """
         try:
             while not self._hired:
@@ -191,6 +194,7 @@ class Postman:
         self._asked += room
         wish = {"batch": room, "expires": int(_EXPIRES * _NANO)}
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._post.stream}.{self._post.name}"
+        self._connection.check(subject)
         await self._connection.publish(subject, msgspec.json.encode(wish), reply=self._inbox)
 
     async def _arrived(self, message: Msg) -> None:

@@ -218,7 +218,7 @@ class NatsRuntime:
                 return
             subscription = await connection.subscribe(deltas_subject(loop_id), following.heard)
             try:
-                await connection.flush()
+                await connection.flush(deltas_subject(loop_id))
                 yield following
             finally:
                 if not connection.closed:
