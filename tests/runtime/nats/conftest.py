@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from flyball.runtime.nats import EmbeddedServer, Layout, NatsJournal, NatsOptions
-from flyball.runtime.nats.layout import BLOBS, WIRE_BLOBS
 from flyball.runtime.nats.naming import journal_stream
+from flyball.runtime.nats.wire import BLOBS, WIRE_BLOBS
 from flyball.runtime.nats.workers.projector import LARGE, LOOPS, TRAJECTORIES
 from tests.patience import PATIENCE
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from flyball.core.errors import PermissionDenied
 from flyball.runtime.nats import NatsOptions
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection, connect
-from flyball.runtime.nats.deliveries import Delivery, Post, Postman
+from flyball.runtime.nats.deliveries import Delivery, Postman
+from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.layout import Layout
 from tests.patience import PATIENCE
 from tests.runtime.nats.test_coming_in import Guarded
@@ -36,7 +38,7 @@ async def never(delivery: Delivery, error: Exception | None = None) -> None:
 
 async def test_who_asks_what_he_may_not_is_told_at_once(line: Connection) -> None:
     began = time.monotonic()
-    with pytest.raises(PermissionDenied, match="this user may not publish on agent.task.x") as caught:
+    with pytest.raises(PermissionDenied, match=r"this user may not publish on agent\.task\.x") as caught:
         await line.request("agent.task.X", b"")
     assert caught.value.details == {
         "action": "publish",
@@ -55,7 +57,10 @@ async def test_who_asks_what_he_may_not_is_told_at_once(line: Connection) -> Non
 
 
 async def test_who_hears_what_he_may_not_is_told_so(line: Connection) -> None:
-    await line.subscribe("agent.request.>", never)
+    async def heard(message: Any) -> None:
+        raise AssertionError("there is nothing to hear")
+
+    await line.subscribe("agent.request.>", heard)
     with pytest.raises(PermissionDenied, match=r"may not hear agent.request.>"):
         await line.flush("agent.request.>")
     await line.flush("fly.x.*")

@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 
 from flyball.core.errors import JournalCorrupt, JournalFailure
 from flyball.runtime.nats.connection import Connection
-from flyball.runtime.nats.layout import BLOBS
+from flyball.runtime.nats.fetching import after
+from flyball.runtime.nats.wire import BLOBS
 
 T = TypeVar("T")
+_PIECES, _SOON = 16, 0.02
 _ATTEMPT = 20.0
 """Seconds for one try to put or to get something: megabytes are slow where every piece goes to a disk."""
 
@@ -45,6 +47,8 @@ class Blobs:
         name = sha256(data).hexdigest()
         try:
             bucket = await self._opened(make=True)
+            if self._kept is None and await self._is_there(bucket, name):
+                return name  # and to put it there once more would take what is there away
             await self._connection.patiently(lambda: _within(bucket.put(name, data)))
         except (Error, TimeoutError) as error:
             raise JournalFailure(
@@ -64,7 +68,7 @@ class Blobs:
 
         try:
             bucket = await self._opened(make=False)
-            data: bytes = (await self._connection.patiently(lambda: _within(bucket.get(name)))).data
+            data = await self._connection.patiently(lambda: _within(self._read(bucket, name)))
         except NotFoundError as error:
             raise JournalCorrupt(f"{place}: {name} is not in {self._name}", place=place) from error
         except (Error, TimeoutError) as error:
@@ -74,6 +78,27 @@ class Blobs:
                 f"{place}: what {self._name} has under {name} is something else", place=place
             )
         return data
+
+    async def _is_there(self, bucket: Any, name: str) -> bool:
+        from nats.js.errors import NotFoundError
+
+        try:
+            await self._connection.patiently(lambda: bucket.get_info(name))
+        except NotFoundError:
+            return False
+        return True
+
+    async def _read(self, bucket: Any, name: str) -> bytes:
+        if not self._connection.identity.is_set_up_for:
+            return (await bucket.get(name)).data
+        # The library makes a consumer for that, which not everybody may.
+        info = await bucket.get_info(name)
+        while True:
+            subject = f"$O.{self._name}.C.{info.nuid}"
+            found = await after(self._connection, f"OBJ_{self._name}", subject, batch=_PIECES)
+            if len(found) >= (info.chunks or 0):
+                return b"".join([piece.data for piece in found])
+            await asyncio.sleep(_SOON)  # a copy has answered that is behind
 
     async def drop(self, name: str) -> None:
         """Keep it no longer; it may be gone already."""
@@ -86,6 +111,10 @@ class Blobs:
     async def _opened(self, *, make: bool) -> Any:
         from nats.js.errors import NotFoundError
 
+        if self._connection.identity.is_set_up_for:
+            from nats.js.object_store import ObjectStore
+
+            return ObjectStore(self._name, f"OBJ_{self._name}", self._connection.js)
         if self._bucket is None:
             js = self._connection.js
             try:

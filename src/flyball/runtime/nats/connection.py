@@ -126,9 +126,14 @@ class Connection:
         """A subject that nobody else has."""
         return self._client.new_inbox()
 
-    async def subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[None]]) -> Subscription:
-        """Hear what is published on a subject, from some moment on; after `flush`, from then on."""
-        return await self._client.subscribe(subject, cb=heard)
+    async def subscribe(
+        self, subject: str, heard: Callable[[Msg], Awaitable[None]], queue: str = ""
+    ) -> Subscription:
+        """Hear what is published on a subject, from some moment on; after `flush`, from then on.
+
+        Of those who share a `queue`, one hears it.
+        """
+        return await self._client.subscribe(subject, queue=queue, cb=heard)
 
     async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
         """Say something, which nobody may hear."""

@@ -49,7 +49,10 @@ async def dead_letters(bus: Bus, loop_id: str | None = None) -> list[tuple[int, 
 
 def told(message: Msg) -> Dead:
     """What a message of that stream tells."""
-    return msgspec.structs.replace(msgspec.json.decode(header(message, _WHY), type=Dead), data=message.data)
+    dead = msgspec.json.decode(header(message, _WHY), type=Dead)
+    # By the place where it is, which not everybody may write to: it is going to be sent there again.
+    _, _, _, subject = (header(message, "Nats-Subject") or message.subject).split(".", 3)
+    return msgspec.structs.replace(dead, subject=subject, data=message.data)
 
 
 async def requeue(bus: Bus, number: int, dead: Dead) -> None:

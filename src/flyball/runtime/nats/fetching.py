@@ -123,7 +123,9 @@ def _headers(data: bytes) -> dict[str, str]:
     return {name.strip(): value.strip() for name, mark, value in lines if mark}
 
 
-async def after(connection: Connection, stream: str, subjects: str, first: int = 1) -> list[Msg]:
+async def after(
+    connection: Connection, stream: str, subjects: str, first: int = 1, *, batch: int = _BATCH
+) -> list[Msg]:
     """All messages on some subjects, from a place in the stream on, in order.
 
     Raises:
@@ -134,20 +136,22 @@ async def after(connection: Connection, stream: str, subjects: str, first: int =
     until = time.monotonic() + connection.patience
     while True:
         try:
-            batch, pending = await _batch(connection, stream, subjects, first)
+            messages, pending = await _batch(connection, stream, subjects, first, batch)
         except TimeoutError:
             if time.monotonic() >= until:
                 raise JournalUnreachable(
                     f"NATS stops answering while {stream} is read: is the server up?", stream=stream
                 ) from None
             continue
-        found += batch
-        if not batch or not pending:
+        found += messages
+        if not messages or not pending:
             return found
-        first = sequence(batch[-1]) + 1
+        first = sequence(messages[-1]) + 1
 
 
-async def _batch(connection: Connection, stream: str, subjects: str, first: int) -> tuple[list[Msg], int]:
+async def _batch(
+    connection: Connection, stream: str, subjects: str, first: int, most: int
+) -> tuple[list[Msg], int]:
     """The next messages, and how many there are after them.
 
     Raises:
@@ -156,7 +160,7 @@ async def _batch(connection: Connection, stream: str, subjects: str, first: int)
     arrived: asyncio.Queue[Any] = asyncio.Queue()
     inbox = connection.new_inbox()
     subscription = await connection.subscribe(inbox, arrived.put)
-    ask = msgspec.json.encode({"seq": first, "batch": _BATCH, "next_by_subj": subjects})
+    ask = msgspec.json.encode({"seq": first, "batch": most, "next_by_subj": subjects})
     messages: list[Msg] = []
     try:
         async with asyncio.timeout(_ATTEMPT):

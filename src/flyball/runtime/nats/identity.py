@@ -48,6 +48,11 @@ class Identity(Struct, frozen=True):
         return self.role is not None
 
     @property
+    def may_begin_loops(self) -> bool:
+        """Whether this user may ask for loops, and read what came of them."""
+        return self.may_read_journals
+
+    @property
     def may_read_journals(self) -> bool:
         """Whether this user may see what loops have recorded."""
         return self.role not in (Role.MODEL, Role.TOOLS)
@@ -112,7 +117,8 @@ def _identity(said: dict[str, Any]) -> Identity:
         name, mark, value = str(tag).partition(":")
         if mark:
             tags[f"{name}:"] = value
-    heard: Any = (user.get("sub") or {}).get("allow") or ()
+    may_hear: dict[str, list[str]] = user.get("sub") or {}
+    heard = may_hear.get("allow") or []
     inboxes = [one.removesuffix(_ANY) for one in heard if one.startswith(INBOX) and one.endswith(_ANY)]
     role = tags.get(_ROLE, "")
     return Identity(

@@ -62,7 +62,7 @@ class NatsRuntime:
 
     def __init__(self, journal: NatsJournal) -> None:
         self.journal = journal
-        self.bus = Bus(journal.connection, journal.layout.replicas)
+        self.bus = Bus(journal.connection, journal.layout)
 
     @classmethod
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:

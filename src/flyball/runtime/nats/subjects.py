@@ -7,11 +7,14 @@ tool.execute.<tool>        loop → tools         a tool call
 tool.result.<call>         tools → loop         its result
 agent.signal.<loop>        external → loop      a signal: cancel, pause, resume, approve and the others
 agent.timer.<loop>         the server → loop    its time has come; agent.schedule.<loop> asks for that
+                           (there, timer.due.<loop> and timer.at.<loop>)
 agent.created|complete|failed|cancelled.<loop>  loop → external, what became of it
 agent.context.<loop>       loop → external      what was left out of its context, or summed up
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
+                           (in an account of `flyball tenants`, model.for.<agent> and tool.for.<agent>)
 fly.dead.<loop>.<subject>  what was put aside
 fly.d.<loop>               pieces of answers, which pass by
+fly.hire.<kind>            asks the loop workers for a consumer
 fly.x.<loop>, fly.b.<loop> what is still owed, and what is to detach: words in passing
 """
 
@@ -19,12 +22,12 @@ from __future__ import annotations
 
 from flyball.runtime.nats.naming import token
 
-AGENT_SUBJECTS = ("agent.>", "tool.>", "user.>")
-TASKS, REPORTS = ("agent.task.>",), ("agent.response.>", "tool.result.>")
-SIGNALS, REQUESTS = ("agent.signal.>", "agent.timer.>"), ("agent.request.>",)
+TASKS, REQUESTS = ("agent.task.>",), ("agent.request.>",)
+SIGNALS = ("agent.signal.>", "agent.timer.>")
 DEAD, DEAD_SUBJECTS = "AGENT_DEAD", "fly.dead.>"
 """The stream of what was put aside, and all its subjects."""
-FORWARDED = "agent.for."
+FORWARDED = ("agent.for.", "model.for.", "tool.for.")
+"""What the subjects begin with of messages that were passed on."""
 
 
 def task_subject(loop_id: str) -> str:
@@ -60,11 +63,6 @@ def signal_subject(loop_id: str) -> str:
 def event_subject(what: str, loop_id: str) -> str:
     """Where it is told what became of a loop: `created`, `complete`, `failed`, `cancelled`, `context`."""
     return f"agent.{what}.{token(loop_id)}"
-
-
-def forward_subject(kind: str, agent: str) -> str:
-    """Where a message for an agent goes that came to a worker without it."""
-    return f"{FORWARDED}{kind}.{token(agent)}"
 
 
 def dead_subjects(loop_id: str) -> str:

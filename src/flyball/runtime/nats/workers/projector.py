@@ -41,9 +41,10 @@ from flyball.orchestrate.projections import (
 )
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.bus import Bus
-from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, LENGTH, decode_entry
 from flyball.runtime.nats.fetching import Tail, tail
+from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import make_bucket
 from flyball.runtime.nats.messages.frame import write
