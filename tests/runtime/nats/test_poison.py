@@ -24,8 +24,8 @@ from flyball.runtime.nats.wire import AGENT
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
 from tests.patience import PATIENCE
-from tests.runtime.nats.accounts import accounts
 from tests.runtime.nats.crashing import nothing_left
+from tests.runtime.nats.side_by_side import accounts
 
 SUBJECTS = (
     "agent.task.x",

@@ -208,8 +208,14 @@ _JOURNAL = frozenset(
         "ORCHESTRATION_JOURNAL_CORRUPT",
         "ORCHESTRATION_JOURNAL_TOO_NEW",
         "ORCHESTRATION_JOURNAL_UNREACHABLE",
+        "ORCHESTRATION_JOURNAL_FULL",
+        "CONFIG_PERMISSION_DENIED",
     )
 )
+_SAID = {
+    "ORCHESTRATION_JOURNAL_FULL": "there is no room for more: the quota is used up, and has to be raised",
+}
+"""What is told of such an error, where it is more than that."""
 
 
 def status_of(error: SystemError) -> int:
@@ -225,7 +231,7 @@ def told_outside(error: SystemError) -> SystemError:
     if error.code not in _JOURNAL:
         return error
     _log.warning("a request failed on the journal: %s: %s", error.code, error.message)
-    message = "the server's journal could not be used: its log says why"
+    message = _SAID.get(error.code, "the server's journal could not be used: its log says why")
     details = {
         key: value for key, value in (error.details or {}).items() if key in ("loop_id", "retry_after")
     }

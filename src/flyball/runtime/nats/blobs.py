@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from flyball.core.errors import JournalCorrupt, JournalFailure
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.fetching import after
+from flyball.runtime.nats.stored import FULL, Refusal, not_taken
 from flyball.runtime.nats.wire import BLOBS
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class Blobs:
         """Keep it; gives its name.
 
         Raises:
-            JournalFailure: it could not be kept.
+            JournalFailure: it could not be kept; JournalFull, where there is no room for it.
         """
         from nats.errors import Error
 
@@ -51,6 +52,9 @@ class Blobs:
                 return name  # and to put it there once more would take what is there away
             await self._connection.patiently(lambda: _within(bucket.put(name, data)))
         except (Error, TimeoutError) as error:
+            if (code := getattr(error, "err_code", 0)) in FULL:
+                refusal = Refusal(code, str(getattr(error, "description", "")))
+                raise not_taken(self._connection.identity, f"{len(data):,} bytes", refusal) from error
             raise JournalFailure(
                 f"{len(data):,} bytes could not be put into {self._name}: {error or type(error).__name__}"
             ) from error

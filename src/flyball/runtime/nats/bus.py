@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from math import ceil
@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from flyball.core.errors import JournalFailure
 from flyball.core.ids import new_id
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection
@@ -25,7 +24,7 @@ from flyball.runtime.nats.entry import BLOB
 from flyball.runtime.nats.layout import Layout, make, make_bucket, opened_bucket
 from flyball.runtime.nats.messages.told import write_time
 from flyball.runtime.nats.naming import bucket_key, token
-from flyball.runtime.nats.stored import WRONG_LAST, Stored
+from flyball.runtime.nats.stored import FULL, WRONG_LAST, Refusal, Stored, not_taken
 from flyball.runtime.nats.subjects import DEAD, DEAD_SUBJECTS
 from flyball.runtime.nats.wire import CLAIMS, WIRE_BLOBS, hired_for, hired_for_tool
 
@@ -99,7 +98,7 @@ class Bus:
 
         Raises:
             JournalUnreachable: the server does not answer.
-            JournalFailure: it does not take it.
+            JournalFailure: it does not take it; JournalFull, where there is no room for it.
         """
         headers = {"Nats-Msg-Id": name if _PLAIN.fullmatch(name) else token(name), **(more or {})}
         if loop_id:
@@ -115,7 +114,7 @@ class Bus:
             return True
         if first and refusal.err_code == WRONG_LAST:
             return False
-        raise JournalFailure(f"NATS does not take a message for {subject}: {refusal.description}")
+        raise not_taken(self.connection.identity, f"a message for {subject}", refusal)
 
     async def opened(self, delivery: Delivery) -> bytes:
         """What a message holds, from wherever it is.
@@ -181,7 +180,7 @@ class Bus:
 
         key, mine = bucket_key(name), new_id().encode()
         try:
-            await self.connection.patiently(lambda: self._claims.create(key, mine))
+            await self._written(lambda: self._claims.create(key, mine))
         except KeyWrongLastSequenceError:
             # Our own, perhaps, whose answer was lost.
             there = await self.connection.patiently(lambda: self._claims.get(key))
@@ -191,7 +190,7 @@ class Bus:
     async def note(self, name: str) -> None:
         """Note a name, for whoever asks later."""
         key = bucket_key(name)
-        await self.connection.patiently(lambda: self._claims.put(key, b"1"))
+        await self._written(lambda: self._claims.put(key, b"1"))
 
     async def is_noted(self, name: str) -> bool:
         """Whether somebody has noted a name."""
@@ -214,12 +213,28 @@ class Bus:
             before = int(there.value or b"0")
         except KeyNotFoundError:
             before = 0
-        await self.connection.patiently(lambda: self._claims.put(key, b"%d" % (before + 1)))
+        await self._written(lambda: self._claims.put(key, b"%d" % (before + 1)))
         return before
 
     async def answered(self, delivery: Delivery) -> None:
         """See `Tally.answered`."""
-        await self.connection.patiently(lambda: self._claims.put(_tally_key(delivery), b"0"))
+        await self._written(lambda: self._claims.put(_tally_key(delivery), b"0"))
+
+    async def _written(self, do: Callable[[], Awaitable[Any]]) -> None:
+        """Write into the bucket.
+
+        Raises:
+            JournalFull: there is no room for it.
+        """
+        from nats.js.errors import APIError
+
+        try:
+            await self.connection.patiently(do)
+        except APIError as error:
+            if error.err_code not in FULL:
+                raise
+            refusal = Refusal(error.err_code or 0, error.description or "")
+            raise not_taken(self.connection.identity, f"what is noted in {CLAIMS}", refusal) from error
 
 
 def _tally_key(delivery: Delivery) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from flyball.core.errors import FlyballError, JournalUnreachable, OrchestrationFailure
+from flyball.core.errors import FlyballError, JournalFull, JournalUnreachable, OrchestrationFailure
 from flyball.runtime.nats.company import Company
 from flyball.runtime.nats.hiring import Post, hire
 from flyball.runtime.nats.subjects import FORWARDED
@@ -202,8 +202,8 @@ class Postman:
             await self._say(delivery, b"-NAK")
             raise
         except Exception as error:
-            # A server that is away is not the message's fault.
-            away = isinstance(error, JournalUnreachable)
+            # A server that is away, or full, is not the message's fault.
+            away = isinstance(error, JournalUnreachable | JournalFull)
             hopeless = isinstance(error, FlyballError) and not error.retryable
             if hopeless or (delivery.times >= self._post.tries and not away):
                 await self._put_aside(delivery, error)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
-from flyball.core.errors import JournalConflict, JournalFailure, JournalUnreachable
+from flyball.core.errors import JournalConflict, JournalUnreachable
 from flyball.core.events import Event
 from flyball.core.ids import new_id
 from flyball.runtime.nats.begun import Begun
@@ -27,7 +27,7 @@ from flyball.runtime.nats.fetching import Tail, after, at_places, header, sequen
 from flyball.runtime.nats.layout import Layout, set_up
 from flyball.runtime.nats.naming import BEGIN, LoopSubjects
 from flyball.runtime.nats.server.running import meant
-from flyball.runtime.nats.stored import WRONG_LAST, Stored
+from flyball.runtime.nats.stored import WRONG_LAST, Stored, not_taken
 from flyball.runtime.nats.watching import Watches
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class NatsJournal:
         """See `Journal.append`. One that is cancelled is decided before the cancellation goes on.
 
         Raises:
+            JournalFull: there is no room for them; they may be appended when there is.
             JournalUnreachable: the server did not answer for as long as patience lasts. Whether the events
                 were taken is not known; whoever reads the loop finds out.
         """
@@ -138,11 +139,9 @@ class NatsJournal:
         if answer.error is None:
             return self._learn(loop_id, known.then(answer.seq, length, name)).length
         if answer.error.err_code != WRONG_LAST:
-            raise JournalFailure(
-                f"NATS does not take events of loop {loop_id!r}: {answer.error.description}",
-                loop_id=loop_id,
-                code=answer.error.err_code,
-            )
+            what = f"events of loop {loop_id!r}"
+            code = answer.error.err_code
+            raise not_taken(self.connection.identity, what, answer.error, loop_id=loop_id, code=code)
         end = await self._end(loop_id, subjects)
         if end.id == name:
             return length  # it was taken, and the answer was lost on its way

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from flyball.core.errors import FlyballError, JournalFailure
+from flyball.core.errors import FlyballError
 from flyball.core.events import Event
 from flyball.core.forms.semstreams import AnyPayload, LoopEntity
 from flyball.orchestrate.keeping import Keeper
@@ -49,7 +49,7 @@ from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import make_bucket
 from flyball.runtime.nats.messages.frame import write
 from flyball.runtime.nats.naming import BEGIN, bucket_key, entries, journal_stream
-from flyball.runtime.nats.stored import WRONG_LAST, Stored
+from flyball.runtime.nats.stored import WRONG_LAST, Stored, not_taken
 from flyball.runtime.nats.subjects import event_subject
 
 PayloadT = TypeVar("PayloadT", bound=LoopEntity | LoopEnded)
@@ -261,7 +261,7 @@ class Projector:
                 self._keep(subject, Tail(answer.seq, length, entries=None))
                 return
             if answer.error.err_code != WRONG_LAST:
-                raise JournalFailure(f"NATS does not take {subject}: {answer.error.description}")
+                raise not_taken(connection.identity, subject, answer.error)
             known = await self._tail(subject)
 
     async def _tail(self, subject: str) -> Tail:
