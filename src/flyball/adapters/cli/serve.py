@@ -37,6 +37,7 @@ def serve(
     model: Annotated[tuple[str, ...], Parameter(name=["--model", "-m"])] = (),
     deps: str | None = None,
     tokens: Path | None = None,
+    tenants: Path | None = None,
     rate: float = 0.0,
     concurrent: Annotated[int, Parameter(show_default=True)] = 512,
     max_body: Annotated[float, Parameter(show_default=True)] = 8.0,
@@ -60,6 +61,8 @@ def serve(
         deps: What agents and tools get as ctx.deps: module:name of it, or of a function that makes it.
         tokens: The file with the tokens that callers need. Without it, callers on this machine need none,
             and others those in tokens.json in the user's data folder.
+        tenants: On NATS, the folder with credentials for each tenant (<tenant>/api.creds): a token's tenant
+            is served by its own. Without --creds, nobody else is. See: flyball tenants.
         rate: Requests that each caller may make in a minute; 0 for as many as it likes.
         concurrent: Requests that may be under way.
         max_body: Megabytes that a request may have.
@@ -78,13 +81,13 @@ def serve(
     options: dict[str, Any] = {
         "host": host,
         "port": port,
-        "tokens": tokens if tokens is not None or _is_here(host) else tokens_file(None),
+        "tokens": tokens if tokens is not None or (_is_here(host) and not tenants) else tokens_file(None),
         "grace": grace,
         "log": not quiet,
         "log_all": True,
         "limits": {"rate": rate, "concurrent": concurrent, "body": int(max_body * 1024 * 1024)},
     }
-    services = services_of(served, deps, cluster, shared)
+    services = services_of(served, deps, cluster, shared, tenants)
     work = _serve(services, {**options, "mounts": _mounts()}, adapter("http"))
     return run(work, fast_loop(), patience=grace + 10)
 
@@ -109,9 +112,9 @@ def plain_agent(model: str) -> Any:
 
 
 def services_of(
-    agents: list[Any], deps: str | None, cluster: Cluster, shared: Shared
+    agents: list[Any], deps: str | None, cluster: Cluster, shared: Shared, tenants: Path | None = None
 ) -> Callable[[], Tenants]:
-    """What opens the services of agents: here, or on the NATS server that is named.
+    """What opens the services of agents: here, or on the NATS server that is named; there, by `tenants`.
 
     Raises:
         UserError: the options do not go together.
@@ -124,7 +127,16 @@ def services_of(
         if deps is not None:
             raise UserError("--deps is for agents that run here; on NATS the workers have them")
         options = cluster.options()
-        return lambda: nats_services(agents, options)
+        if tenants is None:
+            return lambda: nats_services(agents, options)
+        from flyball.runtime.nats.accounts.served import ServedTenants
+
+        known, own = ServedTenants(tenants.expanduser(), options), options if options.credentials else None
+        return lambda: nats_services(agents, own, known)
+    if tenants is not None:
+        raise UserError(
+            "--tenants is for NATS: name its servers with --nats; here each tenant has a file anyway"
+        )
     file, made = shared.file, deps_of(deps)
     return lambda: local_services(agents, file, deps=made)
 

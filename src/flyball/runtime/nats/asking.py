@@ -94,11 +94,13 @@ class Asker:
         if answer is not None and not answer.done():
             answer.set_result(message)
 
-    def denied(self, subject: str, error: PermissionDenied) -> None:
-        """Nobody who waits for an answer on a subject is going to get one."""
-        for asked, answer in self._waiting.values():
-            if asked.lower() == subject and not answer.done():
-                answer.set_exception(PermissionDenied(error.message, **error.details))
+    def denied(self, subject: str, error: PermissionDenied) -> bool:
+        """Nobody who waits for an answer on a subject is going to get one; whether anybody does."""
+        open_ = [answer for asked, answer in self._waiting.values() if asked.lower() == subject]
+        waiting = [answer for answer in open_ if not answer.done()]
+        for answer in waiting:
+            answer.set_exception(PermissionDenied(error.message, **error.details))
+        return bool(waiting)
 
     async def cut(self) -> None:
         """The line is cut: nobody who waits is going to be answered."""

@@ -67,12 +67,13 @@ class FastClient(Client):
         finally:
             del self._requests[task]
 
-    def denied(self, subject: str, error: PermissionDenied) -> None:
-        """End the requests on a subject that the server has refused."""
-        for task, asked in self._requests.items():
-            if asked.lower() == subject and not task.done():
-                self._refused[task] = error
-                task.cancel()
+    def denied(self, subject: str, error: PermissionDenied) -> bool:
+        """End the requests on a subject that the server has refused; whether there are any."""
+        open_ = [task for task, asked in self._requests.items() if asked.lower() == subject]
+        for task in open_:
+            self._refused[task] = error
+            task.cancel()
+        return bool(open_)
 
     async def _process_pong(self) -> None:
         if self._pongs and self._pongs[0].done():

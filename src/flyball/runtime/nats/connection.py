@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from flyball.core.errors import JournalFailure, JournalUnreachable, MissingExtra, UserError
+from flyball.core.errors import (
+    JournalFailure,
+    JournalUnreachable,
+    MissingExtra,
+    PermissionDenied,
+    UserError,
+)
 from flyball.runtime.nats.asking import NOBODY, Asker, Unanswered
 from flyball.runtime.nats.denials import Denials
 from flyball.runtime.nats.identity import identity_of, is_text
@@ -138,6 +144,22 @@ class Connection:
     async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
         """Say something, which nobody may hear."""
         await self._client.publish(subject, data, reply=reply)
+
+    @contextmanager
+    def on_refusal(self, subject: str, call: Callable[[], None]) -> Generator[None]:
+        """Have something called inside the block, when the server refuses a subject."""
+
+        def told(refused: str, error: PermissionDenied) -> bool:
+            if refused != subject.lower():
+                return False
+            call()
+            return True
+
+        self._denials.told.append(told)
+        try:
+            yield
+        finally:
+            self._denials.told.remove(told)
 
     def check(self, subject: str) -> None:
         """Do nothing where the server has not refused a subject, as far as it is known.

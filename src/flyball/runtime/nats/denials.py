@@ -17,8 +17,8 @@ _SAID = re.compile(r'permissions violation for (publish|subscription)\b[^"]*"([^
 _MOST = 1_000
 """How many refusals are kept in mind."""
 
-Told = Callable[[str, PermissionDenied], None]
-"""Tells whoever waits for an answer on a subject, written small, that there is going to be none."""
+Told = Callable[[str, PermissionDenied], bool]
+"""Tells whoever waits for an answer on a subject, written small, that there is none; whether anybody did."""
 
 
 class Denials:
@@ -37,13 +37,14 @@ class Denials:
         action = "publish" if found[1].lower() == "publish" else "subscribe"
         subject = found[2].lower()
         error = self._error(action, subject)
-        if subject not in self._refused:
-            _log.warning("%s", error)
+        known = subject in self._refused
+        if not known:
             if len(self._refused) >= _MOST:
                 del self._refused[next(iter(self._refused))]
             self._refused[subject] = error
-        for tell in self.told:
-            tell(subject, error)
+        told = [tell(subject, error) for tell in tuple(self.told)]
+        if not known and True not in told:
+            _log.warning("%s", error)
         return True
 
     def check(self, subject: str) -> None:

@@ -25,6 +25,7 @@ _LISTED = 64
 """How many entries before it an entry names the places of."""
 _ATTEMPT = 5.0
 _NO_MESSAGE = 10037
+_REFUSED = object()
 _SEQUENCE, _PENDING, _STATUS = "Nats-Sequence", "Nats-Num-Pending", "Status"
 
 
@@ -156,22 +157,28 @@ async def _batch(
 
     Raises:
         TimeoutError: the end did not come.
+        PermissionDenied: this user may not read there.
     """
     arrived: asyncio.Queue[Any] = asyncio.Queue()
     inbox = connection.new_inbox()
     subscription = await connection.subscribe(inbox, arrived.put)
     ask = msgspec.json.encode({"seq": first, "batch": most, "next_by_subj": subjects})
     messages: list[Msg] = []
+    asked = f"$JS.API.DIRECT.GET.{stream}"
     try:
-        async with asyncio.timeout(_ATTEMPT):
-            await connection.publish(f"$JS.API.DIRECT.GET.{stream}", ask, reply=inbox)
-            while True:
-                message = await arrived.get()
-                if header(message, _STATUS) == "204":
-                    return messages, int(header(message, _PENDING) or 0)
-                if not _checked(message, stream):
-                    return messages, 0
-                messages.append(message)
+        with connection.on_refusal(asked, lambda: arrived.put_nowait(_REFUSED)):
+            async with asyncio.timeout(_ATTEMPT):
+                await connection.publish(asked, ask, reply=inbox)
+                while True:
+                    message: Any = await arrived.get()
+                    if message is _REFUSED:
+                        connection.check(asked)
+                        continue
+                    if header(message, _STATUS) == "204":
+                        return messages, int(header(message, _PENDING) or 0)
+                    if not _checked(message, stream):
+                        return messages, 0
+                    messages.append(message)
     finally:
         await subscription.unsubscribe()
 

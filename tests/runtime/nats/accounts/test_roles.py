@@ -18,6 +18,7 @@ from flyball.core.tools import Safety
 from flyball.runtime.nats import Crew, NatsJournal, NatsRuntime
 from flyball.runtime.nats.connection import connect
 from flyball.runtime.nats.dead import dead_letters
+from flyball.runtime.nats.fetching import after
 from flyball.runtime.nats.hiring import Post, hire
 from flyball.runtime.nats.identity import Role
 from flyball.runtime.nats.messages.told import write_signal
@@ -192,6 +193,8 @@ async def test_a_tools_worker_breaks_in_nowhere(acme: Operated) -> None:
             for subject in FORBIDDEN:
                 with pytest.raises(PermissionDenied, match="a user of the role tools of the tenant 'acme'"):
                     await line.request(subject, b"{}")
+            with pytest.raises(PermissionDenied, match=r"direct\.get\.journal_0"):
+                await after(line, "JOURNAL_0", "fly.j.0.>")
             for subject in UNHEARD:
                 await line.subscribe(subject, heard)
                 with pytest.raises(PermissionDenied, match="may not hear"):

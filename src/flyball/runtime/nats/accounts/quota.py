@@ -18,7 +18,7 @@ _UNITS = {
     },
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?(?:i?b)?)", re.IGNORECASE)
-FEWEST_STREAMS = 20
+FEWEST_STREAMS = 17
 """What flyball itself needs: journals in four partitions, the wire, buckets and stores."""
 
 

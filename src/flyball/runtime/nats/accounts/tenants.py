@@ -22,7 +22,6 @@ from flyball.runtime.nats.layout import Layout
 
 _INFO = "$JS.API.INFO"
 _AT_ONCE = 8
-_SOON = 0.05
 
 
 class Use(Struct, frozen=True):
@@ -148,7 +147,7 @@ class Tenancy:
         )
 
     async def _info(self, tenant: str) -> dict[str, Any]:
-        options = replace(self._options, credentials=self._folder.visitor(tenant, _INFO), patience=5.0)
+        options = replace(self._as(self._folder.visitor(tenant, _INFO)), patience=5.0)
         connection = await connect(options)
         try:
             return msgspec.json.decode((await connection.request(_INFO, b"")).data)
@@ -161,8 +160,12 @@ class Tenancy:
 
     async def _enter(self, tenant: str) -> Connection:
         """A connection to an account, for who may do everything there."""
-        options = replace(self._options, credentials=self._folder.visitor(tenant))
-        return await connect(options)
+        return await connect(self._as(self._folder.visitor(tenant)))
 
     def _as_system(self) -> NatsOptions:
-        return replace(self._options, credentials=self._folder.system_creds)
+        return self._as(self._folder.system_creds)
+
+    def _as(self, credentials: str) -> NatsOptions:
+        """How somebody else comes in there than who was named."""
+        options = self._options
+        return replace(options, credentials=credentials, nkey=None, token=None, user=None, password=None)
