@@ -290,6 +290,6 @@ def bar(part: int, whole: int, *, full: bool = False, width: int = 20) -> Any:
 
     if not whole:
         return Text("no limit", style="dim")
-    filled = min(width, -(-part * width // whole))
+    filled = min(width, part * width // whole)
     text = f"{'█' * filled}{'░' * (width - filled)} {100 * part // whole:3d}%"
     return Text(text, style="red" if full else "")

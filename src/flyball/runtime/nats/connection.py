@@ -142,8 +142,18 @@ class Connection:
         return await self._client.subscribe(subject, queue=queue, cb=heard)
 
     async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
-        """Say something, which nobody may hear."""
-        await self._client.publish(subject, data, reply=reply)
+        """Say something, which nobody may hear.
+
+        Raises:
+            JournalUnreachable: the connection was closed: by us, or by the server, which lets this user in no
+                more.
+        """
+        from nats.errors import ConnectionClosedError
+
+        try:
+            await self._client.publish(subject, data, reply=reply)
+        except ConnectionClosedError as error:
+            raise self._was_closed(subject) from error
 
     @contextmanager
     def on_refusal(self, subject: str, call: Callable[[], None]) -> Generator[None]:
@@ -229,9 +239,7 @@ class Connection:
                 return await do()
             except _passing() as error:
                 if self.closed:
-                    raise JournalUnreachable(
-                        f"the connection to NATS was closed while {what} was asked"
-                    ) from error
+                    raise self._was_closed(what) from error
                 if time.monotonic() + pause >= until:
                     raise JournalUnreachable(
                         f"NATS does not answer ({str(error) or type(error).__name__}), asked for "
@@ -247,6 +255,11 @@ class Connection:
             # A line that is just being lost cannot be written to any more; uvloop says so by an error.
             with suppress(RuntimeError, OSError):
                 await self._client.close()
+
+    def _was_closed(self, what: str) -> JournalUnreachable:
+        said = self._client.last_error
+        why = "" if said is None else f" by the server ({said})"
+        return JournalUnreachable(f"the connection to NATS was closed{why} while {what} was asked")
 
     def _servers(self) -> str:
         urls = [server.uri.geturl() for server in self._client._server_pool]
@@ -287,7 +300,8 @@ async def connect(options: NatsOptions) -> Connection:
     async def failed(error: Exception) -> None:
         if denials.heard(str(error)):
             return
-        seen.append(error)
+        if not client.is_connected:
+            seen.append(error)
         if "authorization" in str(error).lower():
             denied.set()  # it would be tried again for ever, and never be let in
 

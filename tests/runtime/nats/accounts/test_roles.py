@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flyball import Agent, RunContext, tool
-from flyball.core.errors import CancelledTimeout, PermissionDenied, UserError
+from flyball.core.errors import CancelledTimeout, JournalUnreachable, PermissionDenied, UserError
 from flyball.core.events import SignalReceived
 from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
@@ -286,3 +286,13 @@ async def test_one_worker_of_all_kinds_may_begin_loops_in_its_tools(acme: Operat
         asyncio.timeout(PATIENCE),
     ):
         assert (await agent.run("?", runtime=runtime)).output == "It is 42."
+
+
+async def test_a_worker_whose_credentials_are_revoked_ends_and_says_why(acme: Operated) -> None:
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    journal = await NatsJournal.open(acme.creds("acme", Role.LOOP))
+    async with journal, Crew(journal, [agent], ["loop"]) as crew:
+        working = asyncio.ensure_future(crew.work())
+        await acme.tenancy.revoke("acme", Role.LOOP)
+        with pytest.raises(JournalUnreachable, match=r"closed by the server \(.*revoked"):
+            await asyncio.wait_for(working, PATIENCE)
