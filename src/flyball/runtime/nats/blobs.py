@@ -14,12 +14,10 @@ from typing import Any, TypeVar
 
 from flyball.core.errors import JournalCorrupt, JournalFailure
 from flyball.runtime.nats.connection import Connection
-from flyball.runtime.nats.fetching import after
 from flyball.runtime.nats.stored import FULL, Refusal, not_taken
 from flyball.runtime.nats.wire import BLOBS
 
 T = TypeVar("T")
-_PIECES, _SOON = 16, 0.02
 _ATTEMPT = 20.0
 """Seconds for one try to put or to get something: megabytes are slow where every piece goes to a disk."""
 
@@ -96,13 +94,13 @@ class Blobs:
         if not self._connection.identity.is_set_up_for:
             return (await bucket.get(name)).data
         # The library makes a consumer for that, which not everybody may.
-        info = await bucket.get_info(name)
-        while True:
-            subject = f"$O.{self._name}.C.{info.nuid}"
-            found = await after(self._connection, f"OBJ_{self._name}", subject, batch=_PIECES)
-            if len(found) >= (info.chunks or 0):
-                return b"".join([piece.data for piece in found])
-            await asyncio.sleep(_SOON)  # a copy has answered that is behind
+        info, place, pieces = await bucket.get_info(name), 0, list[bytes]()
+        stream, subject = f"OBJ_{self._name}", f"$O.{self._name}.C.{info.nuid}"
+        for _ in range(info.chunks or 0):
+            piece = await self._connection.js.get_msg(stream, seq=place + 1, subject=subject, next=True)
+            place = piece.seq
+            pieces.append(piece.data)
+        return b"".join(pieces)
 
     async def drop(self, name: str) -> None:
         """Keep it no longer; it may be gone already."""

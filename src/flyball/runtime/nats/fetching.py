@@ -124,9 +124,7 @@ def _headers(data: bytes) -> dict[str, str]:
     return {name.strip(): value.strip() for name, mark, value in lines if mark}
 
 
-async def after(
-    connection: Connection, stream: str, subjects: str, first: int = 1, *, batch: int = _BATCH
-) -> list[Msg]:
+async def after(connection: Connection, stream: str, subjects: str, first: int = 1) -> list[Msg]:
     """All messages on some subjects, from a place in the stream on, in order.
 
     Raises:
@@ -137,7 +135,7 @@ async def after(
     until = time.monotonic() + connection.patience
     while True:
         try:
-            messages, pending = await _batch(connection, stream, subjects, first, batch)
+            messages, pending = await _batch(connection, stream, subjects, first)
         except TimeoutError:
             if time.monotonic() >= until:
                 raise JournalUnreachable(
@@ -150,9 +148,7 @@ async def after(
         first = sequence(messages[-1]) + 1
 
 
-async def _batch(
-    connection: Connection, stream: str, subjects: str, first: int, most: int
-) -> tuple[list[Msg], int]:
+async def _batch(connection: Connection, stream: str, subjects: str, first: int) -> tuple[list[Msg], int]:
     """The next messages, and how many there are after them.
 
     Raises:
@@ -162,7 +158,7 @@ async def _batch(
     arrived: asyncio.Queue[Any] = asyncio.Queue()
     inbox = connection.new_inbox()
     subscription = await connection.subscribe(inbox, arrived.put)
-    ask = msgspec.json.encode({"seq": first, "batch": most, "next_by_subj": subjects})
+    ask = msgspec.json.encode({"seq": first, "batch": _BATCH, "next_by_subj": subjects})
     messages: list[Msg] = []
     asked = f"$JS.API.DIRECT.GET.{stream}"
     try:

@@ -56,12 +56,13 @@ class NatsJournal:
         self.connection = connection
         self.layout = layout
         self.partitions = layout.partitions
+        self._salt = layout.salt
         self._blobs = Blobs(connection, layout.replicas)
         self._read: OrderedDict[str, Tail] = OrderedDict()
         """How far loops were read, so that who follows one does not begin anew each time."""
         self._tails: OrderedDict[str, Tail] = OrderedDict()
         self._watches = Watches(connection)
-        self._begun = Begun(connection, layout.partitions, self._entry)
+        self._begun = Begun(connection, layout, self._entry)
 
     @classmethod
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
@@ -104,7 +105,7 @@ class NatsJournal:
             JournalUnreachable: the server did not answer for as long as patience lasts. Whether the events
                 were taken is not known; whoever reads the loop finds out.
         """
-        subjects = LoopSubjects(loop_id, self.partitions)
+        subjects = LoopSubjects(loop_id, self.partitions, self._salt)
         known = self._tails.get(loop_id)
         if known is None or known.length != expected:
             known = await self._end(loop_id, subjects)
@@ -156,7 +157,7 @@ class NatsJournal:
 
     async def read(self, loop_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`."""
-        subjects = LoopSubjects(loop_id, self.partitions)
+        subjects = LoopSubjects(loop_id, self.partitions, self._salt)
         place = self._read.get(loop_id)
         # An entry begins where the last one that was read ended, or all are read.
         reached = place if place is not None and place.length <= start else Tail()
@@ -201,7 +202,7 @@ class NatsJournal:
 
     async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """See `Journal.wait`."""
-        subjects = LoopSubjects(loop_id, self.partitions)
+        subjects = LoopSubjects(loop_id, self.partitions, self._salt)
         if (await self._end(loop_id, subjects)).length > length:
             return True
         if timeout is not None and timeout <= 0:
@@ -229,7 +230,7 @@ class NatsJournal:
         found: list[int] = []
         for first in range(0, len(loop_ids), _AT_ONCE):
             names = loop_ids[first : first + _AT_ONCE]
-            ends = [self._end(name, LoopSubjects(name, self.partitions)) for name in names]
+            ends = [self._end(name, LoopSubjects(name, self.partitions, self._salt)) for name in names]
             found += [end.length for end in await asyncio.gather(*ends)]
         return found
 

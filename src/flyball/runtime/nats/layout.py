@@ -20,8 +20,8 @@ from flyball.runtime.nats.wire import APART, TOGETHER, Wire
 
 PARTITIONS = "flyball.partitions"
 """The note on a journal stream that says how many there are."""
-_WIRE, _APART = "flyball.wire", "apart"
-"""The note on one that says where the wire is."""
+_WIRE, _APART, _SALT = "flyball.wire", "apart", "flyball.salt"
+"""The notes on one that say where the wire is, and what its subjects have in them."""
 _NAME_IN_USE = 10058
 _SERVERS_FAULT = 500
 
@@ -30,12 +30,15 @@ class Layout(Struct, frozen=True):
     """How much of it there is to be; only for a server that has none of it yet.
 
     `partitions`: streams of the journal. `replicas`: copies of everything, on that many servers. `apart`:
-    whether the wire is laid out for workers that may not see each other's messages (see `wire`).
+    whether the wire is laid out for workers that may not see each other's messages (see `wire`). `salt` is
+    part of the journals' subjects then, and known to those only who may read them: a server sends what it
+    answers wherever who asked wants it, and that must not be into a journal.
     """
 
     partitions: int = 4
     replicas: int = 1
     apart: bool = False
+    salt: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.partitions <= 1024:
@@ -92,7 +95,7 @@ async def _settled(connection: Connection) -> Layout | None:
             f"{PARTITIONS!r}): use another account or another server"
         )
     apart = (notes or {}).get(_WIRE) == _APART
-    return Layout(int(noted), info.config.num_replicas or 1, apart)
+    return Layout(int(noted), info.config.num_replicas or 1, apart, (notes or {}).get(_SALT, ""))
 
 
 async def make(connection: Connection, name: str, do: Callable[[], Any]) -> None:
@@ -151,16 +154,20 @@ def opened_bucket(connection: Connection, name: str) -> Any:
     """A bucket of an account whose wire is apart: nothing is asked of the server, which not everybody may."""
     from nats.js.kv import KeyValue
 
-    return KeyValue(name, f"KV_{name}", f"$KV.{name}.", connection.js, direct=True)
+    # Not directly: such an answer is the value itself, and who asks says on which subject it comes. That is a
+    # way to say anywhere what one may only write here.
+    return KeyValue(name, f"KV_{name}", f"$KV.{name}.", connection.js, direct=False)
 
 
 def _journal(number: int, layout: Layout) -> Any:
     from nats.js.api import DiscardPolicy, RePublish, RetentionPolicy, StorageType, StreamConfig
 
+    subjects = journal_subjects(number, layout.salt)
+    notes = {_WIRE: _APART, _SALT: layout.salt} if layout.apart else {}
     return StreamConfig(
         name=journal_stream(number),
         description="the events of flyball's loops: the truth",
-        subjects=[journal_subjects(number)],
+        subjects=[subjects],
         retention=RetentionPolicy.LIMITS,
         storage=StorageType.FILE,
         num_replicas=layout.replicas,
@@ -169,6 +176,6 @@ def _journal(number: int, layout: Layout) -> Any:
         duplicate_window=120,
         allow_direct=True,
         # Told after it was stored, to whoever waits: a reader who was told finds it there.
-        republish=RePublish(src=journal_subjects(number), dest=noticed_subjects(number), headers_only=True),
-        metadata={PARTITIONS: str(layout.partitions)} | ({_WIRE: _APART} if layout.apart else {}),
+        republish=RePublish(src=subjects, dest=noticed_subjects(number, layout.salt), headers_only=True),
+        metadata={PARTITIONS: str(layout.partitions)} | notes,
     )

@@ -364,6 +364,8 @@ class NatsFollowing(Hearing):
 
     async def heard(self, message: Msg) -> None:
         """A piece came by, or somebody asks whether anybody listens."""
+        if message.subject != deltas_subject(self.loop_id):
+            return  # a message of elsewhere, that somebody has had sent here
         if message.data:
             self.put(msgspec.json.decode(message.data, type=Delta))
         elif message.reply:

@@ -32,7 +32,7 @@ class Watch:
     async def told(self, message: Msg) -> None:
         """An entry was stored."""
         length = header(message, LENGTH)
-        if length.isdecimal():
+        if length.isdecimal() and message.subject.startswith("fly.n."):
             self.learn(int(length))
 
     def learn(self, length: int) -> None:

@@ -11,16 +11,18 @@ import pytest
 
 from flyball import Agent, RunContext, tool
 from flyball.core.errors import CancelledTimeout, JournalUnreachable, PermissionDenied, UserError
-from flyball.core.events import SignalReceived
+from flyball.core.events import SignalReceived, TimePassed
 from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
 from flyball.core.tools import Safety
+from flyball.orchestrate.commands import Report
 from flyball.runtime.nats import Crew, NatsJournal, NatsRuntime
 from flyball.runtime.nats.connection import connect
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.fetching import after
 from flyball.runtime.nats.hiring import Post, hire
 from flyball.runtime.nats.identity import Role
+from flyball.runtime.nats.messages.frame import own
 from flyball.runtime.nats.messages.told import write_signal
 from flyball.runtime.nats.wire import Kind
 from flyball.testing import ScriptedEngine, tool_call
@@ -160,6 +162,8 @@ FORBIDDEN = [
     "$JS.API.STREAM.MSG.GET.OBJ_FLYBALL_BLOBS",
     "$JS.API.STREAM.MSG.GET.OBJ_FLYBALL_WIRE",
     "$JS.API.DIRECT.GET.OBJ_FLYBALL_WIRE",
+    "$JS.API.DIRECT.GET.OBJ_FLYBALL_WIRE_TOOLS",
+    "$JS.API.DIRECT.GET.KV_CLAIMS.$KV.CLAIMS.x",
     "$JS.API.DIRECT.GET.KV_AGENT_LOOPS.$KV.AGENT_LOOPS.one",
     "$JS.API.STREAM.MSG.GET.KV_AGENT_TRAJECTORIES",
     "$O.FLYBALL_WIRE.M.x",
@@ -201,6 +205,65 @@ async def test_a_tools_worker_breaks_in_nowhere(acme: Operated) -> None:
                     await line.flush(subject)
     finally:
         await line.aclose()
+
+
+async def test_what_a_server_answers_is_taken_for_nothing_wherever_it_is_sent(acme: Operated) -> None:
+    """Who asks says on which subject the answer comes: it is a way to say something where one may not."""
+    asking = {
+        "$JS.API.CONSUMER.MSG.NEXT.AGENT_TOOLS.tools-for-x": b'{"batch": 1, "expires": 100000000}',
+        "$JS.API.STREAM.MSG.GET.KV_CLAIMS": b'{"last_by_subj": "$KV.CLAIMS.forged"}',
+        "$JS.API.CONSUMER.INFO.AGENT_TOOLS.tools-for-x": b"",
+        "tool.result.forged": b"{}",
+        "fly.hire.tools": b"{}",
+    }
+    sent_to = (
+        "fly.j.0.one.ended",
+        "agent.response.one",
+        "agent.signal.one",
+        "fly.dead.one.agent.request.one",
+        "fly.d.one",
+        "fly.n.0.one.ended",
+        "$JS.API.STREAM.PURGE.JOURNAL_0",
+        "$JS.API.STREAM.DELETE.AGENT",
+    )
+    agent = Agent(ScriptedEngine("One.", "Two."), name="counter")
+    forged = own("time", "x", Report("one", TimePassed(1.0)))
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        assert (await agent.run("?", runtime=runtime, loop_id="one")).output == "One."
+        before = await runtime.journal.read("one")
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            await hire(line, Post("AGENT_TOOLS", "tools-for-x", ("tool.for.x",)))
+            await line.request("$KV.CLAIMS.forged", forged)
+            for where in sent_to:
+                await line.request("tool.for.x", forged, {"Flyball-Length": "9"})
+                for subject, data in asking.items():
+                    await line.publish(subject, data, reply=where)
+            await line.flush()
+        finally:
+            await line.aclose()
+        assert await runtime.journal.read("one") == before
+        assert (await agent.run("?", runtime=runtime)).output == "Two."
+        assert (await runtime.result(agent, "one")).output == "One."
+        assert await runtime.journal.read("one") == before
+
+
+async def test_what_a_message_may_have_a_stream_do_is_done_for_nobody(acme: Operated) -> None:
+    """Sending another one at a time, taking all others away: not by who may send one."""
+    line = await connect(acme.creds("acme", Role.TOOLS))
+    later = {"Nats-Schedule": "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target": "agent.response.one"}
+    try:
+        for headers in (later, {"Nats-Rollup": "all"}):
+            for subject in ("tool.result.x", "tool.for.x", "$KV.CLAIMS.x"):
+                await line.request("$KV.CLAIMS.kept", b"1")
+                await line.request(subject, b"{}", headers)
+        kept = await line.request("$JS.API.STREAM.MSG.GET.KV_CLAIMS", b'{"last_by_subj": "$KV.CLAIMS.kept"}')
+        assert b'"message"' in kept.data
+    finally:
+        await line.aclose()
+    async with await NatsJournal.open(acme.creds("acme", Role.API)) as journal:
+        info = await journal.connection.js.stream_info("AGENT", ">")
+        assert info.state.messages == 0
 
 
 async def test_what_a_worker_asks_to_be_hired_for_is_its_own(acme: Operated) -> None:

@@ -3,6 +3,11 @@
 Answers come to `_INBOX.<role>.>`: no role hears those of another. Nobody may make, change, purge or delete a
 stream of the journal or of the wire: `flyball tenants` has made them. Model and tools workers make no
 consumers (see `hiring`), and read no stream but by the consumers that are theirs.
+
+A server answers on whatever subject who asks has named, also on one where he may say nothing himself. So what
+model and tools workers may ask is answered in JetStream's own words, which nobody takes for a message of the
+wire, or under the subject that a message was stored with; and never by the bare content of what they wrote,
+as by a direct get. Of journals they do not even know the subjects (`Layout.salt`).
 """
 
 from __future__ import annotations
@@ -54,8 +59,7 @@ def _taking(stream: str, consumer: str = "*") -> tuple[str, ...]:
 def _keeping(store: str) -> tuple[str, ...]:
     """Putting objects into a store, reading them, and letting go of them."""
     stream = f"OBJ_{store}"
-    reading = f"{_JS}.STREAM.MSG.GET.{stream}", f"{_JS}.DIRECT.GET.{stream}"
-    return f"$O.{store}.>", *reading, f"{_JS}.STREAM.PURGE.{stream}"
+    return f"$O.{store}.>", f"{_JS}.STREAM.MSG.GET.{stream}", f"{_JS}.STREAM.PURGE.{stream}"
 
 
 _READING = (f"{_JS}.STREAM.INFO.*", f"{_JS}.STREAM.MSG.GET.*", f"{_JS}.DIRECT.GET.>")
@@ -96,7 +100,7 @@ _MODEL = (
         *_taking(AGENT_MODELS),
         f"{_JS}.CONSUMER.INFO.{AGENT_MODELS}.*",
         f"$KV.{CLAIMS}.begun.>",
-        f"{_JS}.DIRECT.GET.KV_{CLAIMS}.$KV.{CLAIMS}.begun.>",
+        f"{_JS}.STREAM.MSG.GET.KV_{CLAIMS}",
         *_keeping(WIRE_BLOBS),
     ),
     ("fly.x.*",),
@@ -110,7 +114,7 @@ _TOOLS = (
         *_taking(AGENT_TOOLS),
         f"{_JS}.CONSUMER.INFO.{AGENT_TOOLS}.*",
         f"$KV.{CLAIMS}.>",
-        f"{_JS}.DIRECT.GET.KV_{CLAIMS}.$KV.{CLAIMS}.>",
+        f"{_JS}.STREAM.MSG.GET.KV_{CLAIMS}",
         *_keeping(TOOL_BLOBS),
     ),
     ("fly.x.*", "fly.b.*"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import msgspec
@@ -75,7 +76,10 @@ class Tenancy:
         connection = await self._enter(tenant)
         try:
             options = self._options
-            return await furnish(connection, Layout(options.partitions, options.replicas, apart=True))
+            salt = token_hex(12)
+            return await furnish(
+                connection, Layout(options.partitions, options.replicas, apart=True, salt=salt)
+            )
         finally:
             await connection.aclose()
 

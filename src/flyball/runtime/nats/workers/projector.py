@@ -108,7 +108,7 @@ class Projector:
             Post(
                 journal_stream(number),
                 "projector",
-                tuple([entries(number, kind) for kind in _TOLD_BY]),
+                tuple([entries(number, kind, journal.layout.salt) for kind in _TOLD_BY]),
                 room=128,
                 hold=hold,
                 only_new=True,
