@@ -231,9 +231,10 @@ class Bus:
         try:
             await self.connection.patiently(do)
         except APIError as error:
-            if error.err_code not in FULL:
+            code: int = getattr(error, "err_code", 0)  # that a key is there already comes without one
+            if code not in FULL:
                 raise
-            refusal = Refusal(error.err_code or 0, error.description or "")
+            refusal = Refusal(code, error.description or "")
             raise not_taken(self.connection.identity, f"what is noted in {CLAIMS}", refusal) from error
 
 

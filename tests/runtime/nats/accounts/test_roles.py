@@ -89,6 +89,35 @@ async def test_a_loop_goes_through_workers_that_may_do_no_more_than_their_own(ac
         assert not await dead_letters(runtime.bus)
 
 
+async def test_what_may_start_once_is_not_started_again_by_another_worker(acme: Operated) -> None:
+    begun, runs = asyncio.Event(), list[str]()
+
+    @tool(safety=Safety.AT_MOST_ONCE)
+    async def start() -> str:
+        """Start something, once."""
+        runs.append("start")
+        begun.set()
+        await asyncio.sleep(600)
+        return ""
+
+    agent = Agent(ScriptedEngine(tool_call("start", {}), "Who knows."), tools=[start], name="starter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.LOOP)) as loop,
+        await NatsJournal.open(acme.creds("acme", Role.MODEL)) as model,
+        await NatsJournal.open(acme.creds("acme", Role.TOOLS)) as tools,
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        Crew(loop, [agent], ["loop"]),
+        Crew(model, [agent], ["model"]),
+        asyncio.timeout(PATIENCE),
+    ):
+        await runtime.submit(agent, "go", loop_id="one")
+        async with Crew(tools, [agent], ["tools"]):
+            await begun.wait()
+        async with Crew(tools, [agent], ["tools"]):
+            assert (await runtime.result(agent, "one")).output == "Who knows."
+    assert runs == ["start"]
+
+
 async def test_signals_reach_loops_and_time_passes_for_them(acme: Operated) -> None:
     asked, stopped = asyncio.Event(), asyncio.Event()
 
