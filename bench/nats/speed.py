@@ -21,8 +21,8 @@ from flyball.core.events import VERSION, Started
 from flyball.core.ids import new_id
 from flyball.core.messages import user
 from flyball.runtime.nats import EmbeddedServer, NatsRuntime
-from flyball.runtime.nats.bus import AGENT
 from flyball.runtime.nats.naming import journal_stream, noticed_subjects
+from flyball.runtime.nats.wire import AGENT
 
 _LONGEST = 300.0
 

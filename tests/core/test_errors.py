@@ -147,7 +147,7 @@ def test_the_seven_categories_and_whether_they_may_be_tried_again(category: str,
 def test_not_retryable_is_the_category_s_word_but_for_what_another_moment_or_place_may_mend() -> None:
     fixed = {"orchestration_failure", "configuration_failure", "cancellation"}
     told = {cls.__name__ for cls in CLASSES if cls.category in fixed and cls.retryable}
-    assert told == {"JournalConflict", "JournalUnreachable", "UnknownAgent"}
+    assert told == {"JournalConflict", "JournalFull", "JournalUnreachable", "UnknownAgent"}
 
 
 @pytest.mark.hypothesis

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import sys
 from collections.abc import AsyncGenerator
@@ -14,8 +15,15 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from flyball.runtime.nats import NatsJournal, NatsOptions
+from flyball import Agent
+from flyball.core.errors import FlyballError
+from flyball.runtime.nats import Crew, NatsJournal, NatsOptions, NatsRuntime
+from flyball.runtime.nats.accounts import Folder, Quota, Tenancy
+from flyball.runtime.nats.accounts.system import system_account
+from flyball.runtime.nats.connection import connect
+from flyball.runtime.nats.identity import Role
 from flyball.runtime.nats.server.binary import find_binary
+from flyball.testing import ScriptedEngine
 from tests.patience import PATIENCE
 
 DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
@@ -44,8 +52,11 @@ async def process(*command: str, **options: Any) -> AsyncGenerator[asyncio.subpr
         await started.wait()
 
 
-@pytest.mark.slow
-async def test_a_cluster_goes_on_without_one_of_its_nodes(tmp_path: Path) -> None:
+@asynccontextmanager
+async def cluster(
+    folder: Path, config: Path
+) -> AsyncGenerator[tuple[list[asyncio.subprocess.Process], list[int]]]:
+    """Three nodes, and their ports."""
     ports, routes = free_ports(3), free_ports(3)
     known = ", ".join([f'"nats://127.0.0.1:{port}"' for port in routes])
     async with AsyncExitStack() as stack:
@@ -54,27 +65,21 @@ async def test_a_cluster_goes_on_without_one_of_its_nodes(tmp_path: Path) -> Non
             environment = {
                 "NAME": f"nats-{number}",
                 "ROUTES": f"[{known}]",
-                "STORE": str(tmp_path / str(number)),
+                "STORE": str(folder / str(number)),
+                "ACCOUNTS": str(folder / f"{number}-accounts"),
                 "FLYBALL_NATS_PASSWORD": "secret",
             }
-            command = [
-                str(find_binary()),
-                "--config",
-                str(DEPLOY / "nats.conf"),
-                "-a",
-                "127.0.0.1",
-                "-p",
-                str(port),
-            ]
-            command += [
-                "--cluster",
-                f"nats://127.0.0.1:{route}",
-                "-m",
-                "0",
-                "-l",
-                str(tmp_path / f"{number}.log"),
-            ]
+            command = [str(find_binary()), "--config", str(config), "-a", "127.0.0.1", "-p", str(port)]
+            command += ["--cluster", f"nats://127.0.0.1:{route}", "-m", "0"]
+            command += ["-l", str(folder / f"{number}.log")]
             nodes.append(await stack.enter_async_context(process(*command, env=environment)))
+        yield nodes, ports
+
+
+@pytest.mark.slow
+async def test_a_cluster_goes_on_without_one_of_its_nodes(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        nodes, ports = await stack.enter_async_context(cluster(tmp_path, DEPLOY / "nats.conf"))
         servers = [f"nats://flyball:secret@127.0.0.1:{port}" for port in ports]
         environment = {
             **os.environ,
@@ -106,6 +111,47 @@ async def test_a_cluster_goes_on_without_one_of_its_nodes(tmp_path: Path) -> Non
             assert (answer.status_code, answer.json()["content"]) == (200, "Hello to you."), answer.text
             listed = (await client.get("/api/loops")).json()["loops"]
             assert sorted(one["loop_id"] for one in listed) == ["one", "two"]
+
+
+@pytest.mark.slow
+async def test_a_tenant_is_added_to_a_cluster_that_runs_and_outlives_one_of_its_nodes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "operator")
+    folder.make("test")
+    for file in (DEPLOY / "nats-tenants.conf", folder.path / "resolver.conf"):
+        shutil.copy(file, tmp_path)
+    agent = Agent(ScriptedEngine("One.", "Two."), name="counter")
+    async with cluster(tmp_path, tmp_path / "nats-tenants.conf") as (nodes, ports), asyncio.timeout(PATIENCE):
+        servers = tuple([f"nats://127.0.0.1:{port}" for port in ports])
+        options = NatsOptions(servers, replicas=3, patience=PATIENCE, credentials=folder.system_creds)
+        while True:
+            try:
+                async with system_account(options) as system:
+                    if await system.servers() == ["nats-1", "nats-2", "nats-3"]:
+                        break
+            except FlyballError:
+                pass
+            await asyncio.sleep(0.2)
+        tenancy = Tenancy(folder, options)
+        creds = await tenancy.add("acme", Quota(disk=2**30))
+        for port in ports:  # each of them knows it
+            alone = NatsOptions((f"nats://127.0.0.1:{port}",), credentials=str(creds[Role.API]))
+            await (await connect(alone)).aclose()
+        with_all = NatsOptions(servers, credentials=str(creds[Role.ALL]), patience=PATIENCE)
+        with_api = NatsOptions(servers[::-1], credentials=str(creds[Role.API]), patience=PATIENCE)
+        async with (
+            await NatsJournal.open(with_all) as journal,
+            Crew(journal, [agent]),
+            await NatsRuntime.open(with_api) as runtime,
+        ):
+            assert (journal.layout.replicas, journal.layout.apart) == (3, True)
+            assert (await agent.run("?", runtime=runtime, loop_id="one")).output == "One."
+            nodes[0].kill()
+            await nodes[0].wait()
+            assert (await agent.run("?", runtime=runtime, loop_id="two")).output == "Two."
+            assert await tenancy.change("acme", Quota(disk=2**31)) == ["nats-2", "nats-3"]
+            (use,) = await tenancy.used()
+            assert (use.tenant, use.quota.disk, use.streams) == ("acme", 2**31, 17)
+            assert use.connections >= 2
 
 
 async def until_there(options: NatsOptions) -> None:

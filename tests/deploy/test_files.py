@@ -17,6 +17,7 @@ import yaml
 
 from flyball import Agent, LocalRuntime, Service
 from flyball.adapters.http.entry import serving_http
+from flyball.runtime.nats.accounts import Folder
 from flyball.runtime.nats.server.binary import find_binary
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -116,20 +117,36 @@ async def test_the_api_is_looked_after_by_what_it_is_asked() -> None:
             assert await process.wait() == code
 
 
+def test_with_tenants_the_same_services_are_there_and_the_api_serves_them() -> None:
+    more = yaml.safe_load((DEPLOY / "compose.tenants.yaml").read_text())["services"]
+    assert set(more) == set(compose()["services"])
+    command, *words = more["api"]["command"]
+    assert {word for word in words if word.startswith("--")} <= options_of(command)
+    for name, service in more.items():
+        if name.startswith("nats-"):
+            assert "./nats-tenants.conf:/etc/nats/nats.conf:ro" in service["volumes"]
+        else:
+            assert "@" not in service["environment"]["FLYBALL_NATS"], "credentials are in files"
+
+
 def test_what_looks_after_the_nodes_is_in_their_image() -> None:
     for name, service in compose()["services"].items():
         if "wget" in str(service.get("healthcheck", "")):
             assert service["image"].endswith("-alpine"), name
 
 
-def test_the_nodes_configuration_is_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["nats.conf", "nats-tenants.conf"])
+def test_the_nodes_configuration_is_one(tmp_path: Path, name: str) -> None:
     environment = {
         "NAME": "nats-1",
         "ROUTES": '["nats://127.0.0.1:1"]',
         "STORE": str(tmp_path),
+        "ACCOUNTS": str(tmp_path / "accounts"),
         "FLYBALL_NATS_PASSWORD": "secret",
     }
-    command = [str(find_binary()), "-t", "--config", str(DEPLOY / "nats.conf")]
+    Folder(tmp_path).make("test")
+    shutil.copy(DEPLOY / name, tmp_path)
+    command = [str(find_binary()), "-t", "--config", str(tmp_path / name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
 

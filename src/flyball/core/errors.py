@@ -60,6 +60,7 @@
     │       │   └── LoopTakenOver               ORCHESTRATION_LOOP_TAKEN_OVER
     │       ├── JournalCorrupt              ORCHESTRATION_JOURNAL_CORRUPT
     │       ├── JournalTooNew               ORCHESTRATION_JOURNAL_TOO_NEW
+    │       ├── JournalFull                 ORCHESTRATION_JOURNAL_FULL
     │       ├── JournalUnreachable          ORCHESTRATION_JOURNAL_UNREACHABLE
     │       └── LoopNotFound                ORCHESTRATION_LOOP_NOT_FOUND
     ├── ConfigurationFailure        configuration_failure   not retryable: fix the configuration
@@ -71,6 +72,8 @@
     │   ├── MissingExtra                CONFIG_MISSING_EXTRA
     │   ├── MissingLibrary              CONFIG_MISSING_LIBRARY
     │   ├── MissingKey                  CONFIG_MISSING_KEY
+    │   ├── PermissionDenied            CONFIG_PERMISSION_DENIED
+    │   ├── UnknownTenant               CONFIG_UNKNOWN_TENANT
     │   ├── ModelFileInvalid            CONFIG_MODEL_FILE_INVALID
     │   ├── ModelStorageFailed          CONFIG_MODEL_STORAGE
     │   ├── SchemaRequired              CONFIG_SCHEMA_REQUIRED
@@ -641,6 +644,13 @@ class JournalTooNew(JournalFailure):
     code = "ORCHESTRATION_JOURNAL_TOO_NEW"
 
 
+class JournalFull(JournalFailure):
+    """There is no room for more: an account's quota is used up; details `tenant`. What is there is safe."""
+
+    code = "ORCHESTRATION_JOURNAL_FULL"
+    retryable = True
+
+
 class JournalUnreachable(JournalFailure):
     """The server that has the journal does not answer; whether the last append was taken is not known."""
 
@@ -708,6 +718,18 @@ class MissingKey(ConfigurationFailure):
     """A provider's key is not set; the message names the environment variable."""
 
     code = "CONFIG_MISSING_KEY"
+
+
+class PermissionDenied(ConfigurationFailure):
+    """A server refuses something to this user: details `subject`, `action`, `role`, `tenant`."""
+
+    code = "CONFIG_PERMISSION_DENIED"
+
+
+class UnknownTenant(ConfigurationFailure):
+    """A tenant has no account here: details `tenant`."""
+
+    code = "CONFIG_UNKNOWN_TENANT"
 
 
 class ModelFileInvalid(ConfigurationFailure):

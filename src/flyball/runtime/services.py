@@ -1,7 +1,7 @@
 """The services of tenants: a journal of its own for each, so that none can see what is another's.
 
     SQLite      the file of no tenant in particular; beside it, tenants/<name>/ with one for each
-    NATS        a connection for each: an account of its own there
+    NATS        a connection for each, with credentials of its own: an account there (`flyball tenants`)
 
 A service is made when it is first asked for, and kept until all are closed.
 """
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flyball.core.errors import FlyballError, UserError
+from flyball.core.errors import FlyballError, UnknownTenant
 from flyball.core.events import Ended, FlowStarted, Started
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.claims import is_claimed
@@ -23,6 +23,7 @@ from flyball.orchestrate.dead_letters import DeadLetter
 from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.served import served_by
 from flyball.orchestrate.service import Service
+from flyball.runtime.nowhere import Nowhere
 from flyball.runtime.places import make_private
 from flyball.runtime.sqlite import SQLiteJournal
 
@@ -48,8 +49,14 @@ class Tenants:
         self,
         open_one: Callable[[str], Awaitable[OpenService]],
         known: Callable[[], Sequence[str]] = lambda: (),
+        *,
+        lenient: bool = False,
     ) -> None:
-        """`known` gives the tenants that have been here before, or come to another server meanwhile."""
+        """`known` gives the tenants that have been here before, or come to another server meanwhile.
+
+        `lenient`: that one of them cannot be served keeps nobody from the others.
+        """
+        self._lenient = lenient
         self._open_one = open_one
         self._known = known
         self._opening: asyncio.Task[None] | None = None
@@ -62,7 +69,7 @@ class Tenants:
             FlyballError: its journal cannot be had.
         """
         opening = self._open.get(tenant)
-        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+        if opening is None or _is_over(opening):
             opening = self._open[tenant] = asyncio.ensure_future(self._open_one(tenant))
         if not opening.done():
             await asyncio.shield(opening)
@@ -73,8 +80,13 @@ class Tenants:
 
         And later those of tenants that have come to another server, which may leave something, too.
         """
-        for tenant in self._known():
-            await self(tenant)
+        known = self._known()
+        opened = await asyncio.gather(*[self(tenant) for tenant in known], return_exceptions=True)
+        for tenant, one in zip(known, opened, strict=True):
+            if isinstance(one, BaseException):
+                if not self._lenient or not isinstance(one, FlyballError):
+                    raise one
+                _log.warning("the journal of the tenant %s cannot be had: %s", tenant, one)
         if self._opening is None:
             self._opening = asyncio.create_task(self._open_others())
 
@@ -105,11 +117,24 @@ class Tenants:
         return [one for one in found if not isinstance(one, BaseException)]
 
 
-class OpenService:
-    """A service, and how what it stands on is closed."""
+def _is_over(opening: asyncio.Task[OpenService]) -> bool:
+    """Whether a service could not be opened, or what it stands on was closed by others."""
+    if not opening.done():
+        return False
+    return opening.cancelled() or opening.exception() is not None or not opening.result().is_open()
 
-    def __init__(self, service: Service, close: Callable[[], Awaitable[None]]) -> None:
+
+class OpenService:
+    """A service, and how what it stands on is closed; `is_open` tells whether somebody else has closed it."""
+
+    def __init__(
+        self,
+        service: Service,
+        close: Callable[[], Awaitable[None]],
+        is_open: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.service = service
+        self.is_open = is_open
         self._close = close
 
     async def aclose(self) -> None:
@@ -153,23 +178,46 @@ def local_services(
 
 def nats_services(
     agents: Sequence[Agent[Any, Any]],
-    options: NatsOptions,
+    options: NatsOptions | None,
     tenants: Mapping[str, NatsOptions] | None = None,
     **more: Any,
 ) -> Tenants:
-    """Services whose loops workers carry on, over NATS. Each tenant has a connection of its own."""
+    """Services whose loops workers carry on, over NATS. Each tenant has a connection of its own.
+
+    Without `options`, tenants are served, and nobody else.
+    """
+    known: Mapping[str, NatsOptions] = {} if tenants is None else tenants
 
     async def open_one(tenant: str) -> OpenService:
         from flyball.runtime.nats import NatsRuntime
 
-        known = {"": options, **(tenants or {})}
-        if tenant not in known:
-            raise UserError(f"the tenant {tenant!r} has no NATS account here: name one for it")
-        runtime = await NatsRuntime.open(known[tenant])
+        way_in = known.get(tenant) if tenant else options
+        if way_in is None and not tenant:
+            runtime = LocalRuntime(Nowhere(anybody))
+            return OpenService(Service(agents, runtime, **more), runtime.aclose)
+        if way_in is None:
+            raise UnknownTenant(
+                f"the tenant {tenant!r} has no credentials here: make its account (flyball tenants add "
+                f"{tenant}), and put its api.creds into the folder of --tenants",
+                tenant=tenant,
+            )
+        runtime = await NatsRuntime.open(way_in)
         service = Service(agents, runtime, dead=NatsDeadLetters(runtime), **more)
-        return OpenService(service, runtime.aclose)
+        return OpenService(service, runtime.aclose, lambda: not runtime.connection.closed)
 
-    return Tenants(open_one)
+    async def anybody() -> None:
+        """Look whether any of the tenants can be served."""
+        found = await asyncio.gather(*[_ready(opened, tenant) for tenant in known], return_exceptions=True)
+        failed = [one for one in found if isinstance(one, BaseException)]
+        if failed and len(failed) == len(found):
+            raise failed[0]
+
+    opened = Tenants(open_one, lambda: list(known), lenient=True)
+    return opened
+
+
+async def _ready(tenants: Tenants, tenant: str) -> None:
+    await (await tenants(tenant)).ready()
 
 
 class NatsDeadLetters:

@@ -22,6 +22,7 @@ from flyball import Agent
 from flyball.adapters.http.tokens import Scope, Tokens
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
+from flyball.runtime.services import Tenants
 from tests.adapters.http.raw import asked, head, wire
 from tests.adapters.http.running import ASK, here, on_disk, problem
 from tests.patience import PATIENCE
@@ -114,35 +115,40 @@ async def test_no_operation_tells_anything_of_another_tenant(tmp_path: Path) -> 
     tokens = Tokens(tmp_path / "tokens.json")
     ann, bob = (tokens.add(name, tenant=name)[0] for name in ("ann", "bob"))
     async with on_disk(tmp_path, tokens=tokens) as (client, tenants):
-        begun = await client.post(
-            "/api/agents/buyer/loops",
-            json={"messages": [{"role": "user", "content": SECRET}]},
-            params={"loop_id": "it"},
-            headers={"Authorization": f"Bearer {ann}"},
-        )
-        assert begun.status_code == 202
-        said = await client.post(
-            "/v1/responses",
-            json={"model": "echo", "input": SECRET},
-            headers={"Authorization": f"Bearer {ann}"},
-        )
-        response_id = said.json()["id"]
-        assert SECRET in said.text
-        journal = (await tenants("ann")).journal
-        await journal.wait("it", 1)
-        before = await journal.read("it")
-        known = await operations(client, ann, response_id=response_id)
-        assert len([one for one in known if "loop_id" in one.places]) >= 10
-        for one in known:
-            answer = await one.by(client, bob)
-            if "loop_id" in one.places:
-                assert problem(answer) == (404, "ORCHESTRATION_LOOP_NOT_FOUND"), one
-            if "response_id" in one.places:
-                assert answer.status_code == 404, one
-            if answer.is_closed and answer.headers.get("content-type") != "text/event-stream":
-                assert SECRET not in answer.text
-                assert one.method != "GET" or '"it"' not in answer.text or answer.status_code == 404
-        assert await journal.read("it") == before
+        await nothing_is_told(client, tenants, ann, bob, "ann")
+
+
+async def nothing_is_told(client: AsyncClient, tenants: Tenants, ann: str, bob: str, tenant: str) -> None:
+    """See that whoever has bob's token learns nothing of what ann's tenant has, by any operation."""
+    begun = await client.post(
+        "/api/agents/buyer/loops",
+        json={"messages": [{"role": "user", "content": SECRET}]},
+        params={"loop_id": "it"},
+        headers={"Authorization": f"Bearer {ann}"},
+    )
+    assert begun.status_code == 202
+    said = await client.post(
+        "/v1/responses",
+        json={"model": "echo", "input": SECRET},
+        headers={"Authorization": f"Bearer {ann}"},
+    )
+    response_id = said.json()["id"]
+    assert SECRET in said.text
+    journal = (await tenants(tenant)).journal
+    await journal.wait("it", 1)
+    before = await journal.read("it")
+    known = await operations(client, ann, response_id=response_id)
+    assert len([one for one in known if "loop_id" in one.places]) >= 10
+    for one in known:
+        answer = await one.by(client, bob)
+        if "loop_id" in one.places:
+            assert problem(answer) == (404, "ORCHESTRATION_LOOP_NOT_FOUND"), one
+        if "response_id" in one.places:
+            assert answer.status_code == 404, one
+        if answer.is_closed and answer.headers.get("content-type") != "text/event-stream":
+            assert SECRET not in answer.text
+            assert one.method != "GET" or '"it"' not in answer.text or answer.status_code == 404
+    assert await journal.read("it") == before
 
 
 WRONG = [

@@ -7,39 +7,43 @@ import os
 import signal
 import threading
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from flyball.runtime.nats import EmbeddedServer, Layout, NatsJournal, NatsOptions
-from flyball.runtime.nats.layout import BLOBS, WIRE_BLOBS
 from flyball.runtime.nats.naming import journal_stream
+from flyball.runtime.nats.wire import BLOBS, WIRE_BLOBS
 from flyball.runtime.nats.workers.projector import LARGE, LOOPS, TRAJECTORIES
 from tests.patience import PATIENCE
 
 
-@pytest.fixture(scope="session")
-def nats(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsOptions]:
+@contextmanager
+def in_thread(server: EmbeddedServer) -> Generator[EmbeddedServer]:
     """A server in a thread of its own, for tests whose event loops come and go."""
-    folder = tmp_path_factory.mktemp("nats")
-    ready, options, stop = threading.Event(), list[NatsOptions](), list[asyncio.Event]()
+    ready, stop = threading.Event(), list[asyncio.Event]()
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
         stop.append(asyncio.Event())
-        async with EmbeddedServer(folder) as server:
-            options.append(server.options)
+        async with server:
             ready.set()
             await stop[0].wait()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
     assert ready.wait(PATIENCE), "the server did not come up"
-    yield options[0]
+    yield server
     loop.call_soon_threadsafe(stop[0].set)
     thread.join(PATIENCE)
     loop.close()
+
+
+@pytest.fixture(scope="session")
+def nats(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsOptions]:
+    with in_thread(EmbeddedServer(tmp_path_factory.mktemp("nats"))) as server:
+        yield server.options
 
 
 @asynccontextmanager

@@ -28,12 +28,12 @@ from flyball.core.errors import FlyballError
 from flyball.core.events import Event
 from flyball.inference.answers import Answer
 from flyball.runtime.nats import Crew, Layout, NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.crew import ALL, Kind
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.fetching import after, header
 from flyball.runtime.nats.naming import journal_stream
+from flyball.runtime.nats.wire import AGENT
 from flyball.runtime.nats.workers.projector import LOOPS
 from tests.orchestrate.models import Script
 from tests.patience import PATIENCE

@@ -10,16 +10,18 @@ from nats.aio.msg import Msg
 
 from flyball.core.errors import JournalUnreachable
 from flyball.runtime.nats import NatsJournal
-from flyball.runtime.nats.bus import AGENT, CLAIMS, Bus
-from flyball.runtime.nats.deliveries import Delivery, Post, Postman, Work
+from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.deliveries import Delivery, Postman, Work
+from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.subjects import DEAD
+from flyball.runtime.nats.wire import AGENT, CLAIMS
 
 # pyright: reportPrivateUsage=false
 
 
 @pytest.fixture
 async def bus(journal: NatsJournal) -> AsyncGenerator[Bus]:
-    bus = Bus(journal.connection, 1)
+    bus = Bus(journal.connection, journal.layout)
     await bus.set_up()
     yield bus
     for stream in (AGENT, DEAD, f"KV_{CLAIMS}"):

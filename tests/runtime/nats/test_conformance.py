@@ -10,7 +10,8 @@ import pytest
 
 from flyball import Agent, Runtime
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT, CLAIMS, DEAD
+from flyball.runtime.nats.subjects import DEAD
+from flyball.runtime.nats.wire import AGENT, CLAIMS
 from flyball.testing.conformance import RuntimeConformance
 from tests.runtime.nats.conftest import clear
 

@@ -15,7 +15,8 @@ from flyball.core.errors import JournalUnreachable, UserError
 from flyball.runtime.nats import NatsJournal, NatsOptions
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import connect
-from flyball.runtime.nats.deliveries import Delivery, Post, Postman
+from flyball.runtime.nats.deliveries import Delivery, Postman
+from flyball.runtime.nats.hiring import Post
 from tests.patience import PATIENCE
 
 
@@ -63,7 +64,7 @@ async def test_a_worker_on_a_closed_connection_ends_and_stops_nobody(journal: Na
 
     connection = await connect(journal.connection.options)
     await connection.aclose()
-    journal_bus = Bus(connection, 1)
+    journal_bus = Bus(connection, journal.layout)
     with in_time(PATIENCE), pytest.raises(JournalUnreachable):
         await Postman(connection, Post("X", "x", ("x",)), never, never, tally=journal_bus).run()
 

@@ -12,9 +12,9 @@ from flyball import CostTracker, MaxCost
 from flyball.core.errors import RunConditionError
 from flyball.core.messages import Text
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.crew import Crew
 from flyball.runtime.nats.subjects import DEAD
+from flyball.runtime.nats.wire import AGENT, CLAIMS
 from flyball.runtime.nats.workers.agents import Agents
 from tests.orchestrate.test_cost import ANSWERS, COST, PRICING, by, priced
 from tests.patience import PATIENCE

@@ -18,9 +18,9 @@ from flyball.core.messages import ResultKind
 from flyball.orchestrate.projections import normal_form
 from flyball.runtime.nats import NatsOptions, connection
 from flyball.runtime.nats.entry import decode_entry
-from tests.runtime.nats.accounts import accounts
 from tests.runtime.nats.crashing import APART, TOGETHER, Crews, Doom, Life, Point, Reference, Story, lived
 from tests.runtime.nats.reference_loops import ONCE, Approved, Asked, SideBySide, Unanswered
+from tests.runtime.nats.side_by_side import accounts
 
 AT_ONCE = 16
 """How many cases run side by side: more of them only wait for each other."""

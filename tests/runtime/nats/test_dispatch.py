@@ -15,11 +15,12 @@ from flyball.core.ids import new_id
 from flyball.orchestrate.channels import signal_of
 from flyball.orchestrate.permissions import Policy
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
-from flyball.runtime.nats.bus import AGENT, Bus
+from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.channel import NatsChannel
 from flyball.runtime.nats.crew import KINDS
 from flyball.runtime.nats.fetching import after as messages_after
 from flyball.runtime.nats.runtime import NatsRuntime
+from flyball.runtime.nats.wire import AGENT
 from tests.orchestrate.channels.test_dispatcher import ROLES, agents
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import emptied
@@ -37,7 +38,7 @@ async def journal(nats: NatsOptions) -> AsyncIterator[NatsJournal]:
 async def working(journal: NatsJournal, **options: Any) -> AsyncGenerator[NatsChannel]:
     """All workers, and a channel that nobody else has."""
     async with Crew(journal, agents(), KINDS, dispatch=OPTIONS, **options):
-        yield NatsChannel(Bus(journal.connection, 1), "slack", new_id())
+        yield NatsChannel(Bus(journal.connection, journal.layout), "slack", new_id())
 
 
 def message(channel: NatsChannel, content: str, by: str = "ann") -> UserMessage:
@@ -120,7 +121,7 @@ async def test_loops_of_nobody_are_told_to_nobody(journal: NatsJournal) -> None:
 
 async def test_what_is_no_message_is_put_aside(journal: NatsJournal) -> None:
     async with working(journal) as channel:
-        bus = Bus(journal.connection, 1)
+        bus = Bus(journal.connection, journal.layout)
         await bus.publish("user.message.slack.x", b"nonsense", new_id())
         await bus.publish("user.message.elsewhere", b"{}", new_id())
         await channel.say(message(channel, "Hello"))

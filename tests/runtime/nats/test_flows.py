@@ -24,11 +24,11 @@ from flyball.orchestrate.machines import fold
 from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.recorded import load, load_any
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.crew import ALL, Crew
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.messages.told import write_signal
 from flyball.runtime.nats.subjects import DEAD, signal_subject
+from flyball.runtime.nats.wire import AGENT, CLAIMS
 from tests.orchestrate.models import Hanging, NeverAsked, Script
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import clear

@@ -167,7 +167,7 @@ async def test_files_that_are_not_there_are_named() -> None:
 )
 def test_a_layout_that_cannot_be(values: dict[str, int]) -> None:
     with pytest.raises(UserError, match=next(iter(values))):
-        Layout(**values)
+        Layout(**values)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(("before", "looked_for"), [(3, 0), (70, 4)], ids=["short", "long"])

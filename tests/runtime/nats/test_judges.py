@@ -19,9 +19,9 @@ from flyball.orchestrate.machine import fold
 from flyball.orchestrate.machines import is_paused
 from flyball.orchestrate.state import State
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.subjects import DEAD
+from flyball.runtime.nats.wire import AGENT, CLAIMS
 from tests.orchestrate.models import Script
 from tests.orchestrate.validation_scenarios import judged
 from tests.patience import PATIENCE

@@ -20,10 +20,10 @@ from hypothesis import settings
 from flyball.core.events import ToolReturned
 from flyball.orchestrate.projections import normal_form
 from flyball.runtime.nats import NatsOptions, connection
-from tests.runtime.nats.accounts import accounts
 from tests.runtime.nats.crashing import APART, Story, lived
 from tests.runtime.nats.proxy import Fault, Proxy, Way, proxied
 from tests.runtime.nats.reference_loops import Walk
+from tests.runtime.nats.side_by_side import accounts
 
 WHO = ("caller", *APART)
 """Those who take part in a loop, each on a connection of its own."""

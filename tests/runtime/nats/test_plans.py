@@ -19,9 +19,9 @@ from flyball.orchestrate.contracts import Mode, OutputContract
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.projections import normal_form
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.subjects import DEAD
+from flyball.runtime.nats.wire import AGENT, CLAIMS
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import clear
 from tests.runtime.nats.plan_child import LOOP, NAMES, PLAN, SCHEMA, door_agent, make_executor, vote_config

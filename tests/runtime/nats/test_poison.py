@@ -18,14 +18,14 @@ from flyball import Agent
 from flyball.core.errors import JournalFailure, WorkPutAside
 from flyball.inference.answers import tool_call as call
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT
 from flyball.runtime.nats.crew import Kind
 from flyball.runtime.nats.dead import DEAD, Dead, dead_letters, requeue
+from flyball.runtime.nats.wire import AGENT
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
 from tests.patience import PATIENCE
-from tests.runtime.nats.accounts import accounts
 from tests.runtime.nats.crashing import nothing_left
+from tests.runtime.nats.side_by_side import accounts
 
 SUBJECTS = (
     "agent.task.x",

@@ -34,12 +34,12 @@ from flyball.orchestrate.commands import Report
 from flyball.orchestrate.projections import normal_form
 from flyball.orchestrate.recorded import load, until_done
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT, CLAIMS
 from flyball.runtime.nats.crew import ALL, Crew, Kind
 from flyball.runtime.nats.dead import Dead, dead_letters, requeue
 from flyball.runtime.nats.messages.frame import own
 from flyball.runtime.nats.messages.told import write_signal
 from flyball.runtime.nats.subjects import DEAD
+from flyball.runtime.nats.wire import AGENT, CLAIMS
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.loop import REPLY
 from tests.orchestrate.models import Script

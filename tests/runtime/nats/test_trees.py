@@ -21,9 +21,9 @@ from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.state import State
 from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.bus import AGENT, CLAIMS, hired_for_tool
 from flyball.runtime.nats.messages.told import write_ended
 from flyball.runtime.nats.subjects import DEAD, result_subject
+from flyball.runtime.nats.wire import AGENT, CLAIMS, hired_for_tool
 from flyball.runtime.nats.workers.agents import Agents
 from tests.orchestrate.models import Hanging, Place, Script
 from tests.patience import PATIENCE

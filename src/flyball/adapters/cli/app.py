@@ -41,6 +41,11 @@ identity = App(
     help="Who agents are, and what they may do: create, list, show, issue, verify.",
     sort_key=9,
 )
+tenants = App(
+    name="tenants",
+    help="The tenants of a NATS cluster, an account each: init, add, list, quota, creds, revoke, remove.",
+    sort_key=10,
+)
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
 mcp = App(name="mcp", help="MCP: serve agents to clients, list what servers offer.", sort_key=9)
 _COMMANDS = {
@@ -91,6 +96,16 @@ _IDENTITY = {
     "delete_identity": ("delete", "Forget an identity and its key."),
 }
 """The commands about identities, by their functions."""
+_TENANTS = {
+    "init_tenants": ("init", "Make an operator, and what the servers of a cluster include."),
+    "add_tenant": ("add", "Make a tenant: its account, all that is kept in it, credentials for each role."),
+    "list_tenants": ("list", "List the tenants, and how much of its quota each uses."),
+    "change_quota": ("quota", "Change how much a tenant may have, from now on."),
+    "make_creds": ("creds", "Make new credentials for a role."),
+    "revoke_creds": ("revoke", "Let in no more who has credentials of a role."),
+    "remove_tenant": ("remove", "Remove a tenant, with all that it has."),
+}
+"""The commands about tenants, by where they are."""
 _MCP = {
     "mcp_serving:serve_mcp": ("serve", "Serve agents to an MCP client over stdin and stdout."),
     "mcp:list_tools": (
@@ -113,6 +128,9 @@ app.command(tokens)
 for function, (name, about) in _IDENTITY.items():
     identity.command(f"{_HERE}.identity:{function}", name=name, help=about)
 app.command(identity)
+for number, (place, (name, about)) in enumerate(_TENANTS.items()):
+    tenants.command(f"{_HERE}.tenants:{place}", name=name, help=about, sort_key=number)
+app.command(tenants)
 for place, (name, about) in _MCP.items():
     mcp.command(f"{_HERE}.{place}", name=name, help=about)
 app.command(mcp)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from flyball.core.errors import UserError
 from flyball.runtime.nats.connection import NatsOptions
-from flyball.runtime.nats.server.running import NATS, addresses, running_here
+from flyball.runtime.nats.server.running import CREDS, NATS, addresses, running_here
 
 
 @Parameter(name="*")
@@ -21,7 +21,7 @@ class Cluster:
     nats: str | None = None
     """Addresses of servers, with commas; without it $FLYBALL_NATS, or what `flyball up` runs here."""
     creds: Path | None = None
-    """A credentials file."""
+    """A credentials file; without it $FLYBALL_NATS_CREDS."""
     nkey: Path | None = None
     """A file with an nkey's seed."""
     tls_ca: Path | None = None
@@ -62,7 +62,7 @@ class Cluster:
             return running  # who started it has the key to it
         return NatsOptions(
             addresses(named),
-            credentials=_text(self.creds),
+            credentials=_text(self.creds) or os.environ.get(CREDS) or None,
             nkey=_text(self.nkey),
             tls_ca=_text(self.tls_ca),
             tls_cert=_text(self.tls_cert),

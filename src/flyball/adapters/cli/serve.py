@@ -38,6 +38,7 @@ def serve(
     deps: str | None = None,
     tokens: Path | None = None,
     policy: Path | None = None,
+    tenants: Path | None = None,
     rate: float = 0.0,
     concurrent: Annotated[int, Parameter(show_default=True)] = 512,
     max_body: Annotated[float, Parameter(show_default=True)] = 8.0,
@@ -62,6 +63,8 @@ def serve(
         tokens: The file with the tokens that callers need. Without it, callers on this machine need none,
             and others those in tokens.json in the user's data folder.
         policy: A JSON file that says who may do what, of persons with tokens and of those on channels.
+        tenants: On NATS, the folder with credentials for each tenant (<tenant>/api.creds): a token's tenant
+            is served by its own. Without --creds, nobody else is. See: flyball tenants.
         rate: Requests that each caller may make in a minute; 0 for as many as it likes.
         concurrent: Requests that may be under way.
         max_body: Megabytes that a request may have.
@@ -80,13 +83,13 @@ def serve(
     options: dict[str, Any] = {
         "host": host,
         "port": port,
-        "tokens": tokens if tokens is not None or _is_here(host) else tokens_file(None),
+        "tokens": tokens if tokens is not None or (_is_here(host) and not tenants) else tokens_file(None),
         "grace": grace,
         "log": not quiet,
         "log_all": True,
         "limits": {"rate": rate, "concurrent": concurrent, "body": int(max_body * 1024 * 1024)},
     }
-    services = services_of(served, deps, cluster, shared, policy=policy_of(policy))
+    services = services_of(served, deps, cluster, shared, tenants, policy=policy_of(policy))
     models = [] if cluster.named else _models_of(served)  # on NATS, the workers have them
     work = _serve(services, models, {**options, "mounts": _mounts()}, adapter("http"))
     return run(work, fast_loop(), patience=grace + 10)
@@ -112,9 +115,16 @@ def plain_agent(model: str) -> Any:
 
 
 def services_of(
-    agents: list[Any], deps: str | None, cluster: Cluster, shared: Shared, **more: Any
+    agents: list[Any],
+    deps: str | None,
+    cluster: Cluster,
+    shared: Shared,
+    tenants: Path | None = None,
+    **more: Any,
 ) -> Callable[[], Tenants]:
-    """What opens the services of agents: here, or on the NATS server that is named. See `Service` for more.
+    """What opens the services of agents: here, or on the NATS server that is named; there, by `tenants`.
+
+    See `Service` for more.
 
     Raises:
         UserError: the options do not go together.
@@ -127,7 +137,16 @@ def services_of(
         if deps is not None:
             raise UserError("--deps is for agents that run here; on NATS the workers have them")
         options = cluster.options()
-        return lambda: nats_services(agents, options, **more)
+        if tenants is None:
+            return lambda: nats_services(agents, options, **more)
+        from flyball.runtime.nats.accounts.served import ServedTenants
+
+        known, own = ServedTenants(tenants.expanduser(), options), options if options.credentials else None
+        return lambda: nats_services(agents, own, known, **more)
+    if tenants is not None:
+        raise UserError(
+            "--tenants is for NATS: name its servers with --nats; here each tenant has a file anyway"
+        )
     file, made = shared.file, deps_of(deps)
     return lambda: local_services(agents, file, deps=made, **more)
 

@@ -185,6 +185,7 @@ _STATUS: dict[str, int] = _REFUSALS | {
     "ORCHESTRATION_JOURNAL_UNREACHABLE": 503,
     "ORCHESTRATION_JOURNAL_FAILED": 503,
     "ORCHESTRATION_JOURNAL_CONFLICT": 503,
+    "ORCHESTRATION_JOURNAL_FULL": 507,
     "ORCHESTRATION_JOURNAL_CORRUPT": 500,
     "ORCHESTRATION_JOURNAL_TOO_NEW": 500,
     "ORCHESTRATION_WORK_PUT_ASIDE": 503,
@@ -194,6 +195,8 @@ _STATUS: dict[str, int] = _REFUSALS | {
     "CONFIG_MISSING_EXTRA": 503,
     "CONFIG_MISSING_LIBRARY": 503,
     "CONFIG_MISSING_KEY": 503,
+    "CONFIG_PERMISSION_DENIED": 503,
+    "CONFIG_UNKNOWN_TENANT": 403,
     "CONFIG_MODEL_FILE_INVALID": 503,
     "CONFIG_MODEL_STORAGE": 503,
 }
@@ -207,8 +210,14 @@ _JOURNAL = frozenset(
         "ORCHESTRATION_JOURNAL_CORRUPT",
         "ORCHESTRATION_JOURNAL_TOO_NEW",
         "ORCHESTRATION_JOURNAL_UNREACHABLE",
+        "ORCHESTRATION_JOURNAL_FULL",
+        "CONFIG_PERMISSION_DENIED",
     )
 )
+_SAID = {
+    "ORCHESTRATION_JOURNAL_FULL": "there is no room for more: the quota is used up, and has to be raised",
+}
+"""What is told of such an error, where it is more than that."""
 
 
 def status_of(error: SystemError) -> int:
@@ -224,7 +233,7 @@ def told_outside(error: SystemError) -> SystemError:
     if error.code not in _JOURNAL:
         return error
     _log.warning("a request failed on the journal: %s: %s", error.code, error.message)
-    message = "the server's journal could not be used: its log says why"
+    message = _SAID.get(error.code, "the server's journal could not be used: its log says why")
     details = {
         key: value for key, value in (error.details or {}).items() if key in ("loop_id", "retry_after")
     }

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from flyball.core.errors import PermissionDenied
+
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
@@ -25,8 +27,9 @@ class Asker:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._prefix: str = client.new_inbox()
-        self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._prefix: str = ""
+        self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+        """The questions that are open: on which subject, and who waits."""
         self._number = 0
         self._connected = asyncio.Event()
         self._connected.set()
@@ -35,6 +38,7 @@ class Asker:
 
     async def begin(self) -> None:
         """Be ready for answers."""
+        self._prefix = self._client.new_inbox()
         await self._client.subscribe(f"{self._prefix}.*", cb=self._heard)
 
     async def ask(self, subject: str, data: bytes, headers: Mapping[str, str] | None, seconds: float) -> Msg:
@@ -42,6 +46,7 @@ class Asker:
 
         Raises:
             Unanswered: the line was cut, nobody serves this subject now, or the time ran out.
+            PermissionDenied: this user may not ask on this subject.
         """
         from nats.errors import Error
 
@@ -51,7 +56,7 @@ class Asker:
         number = str(self._number)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Msg] = loop.create_future()
-        self._waiting[number] = answer
+        self._waiting[number] = subject, answer
         timer = loop.call_later(seconds, _out_of_time, answer, seconds)
         try:
             if not self._connected.is_set():
@@ -85,15 +90,23 @@ class Asker:
             answer.result()
 
     async def _heard(self, message: Msg) -> None:
-        answer = self._waiting.pop(message.subject.rpartition(".")[2], None)
+        _, answer = self._waiting.pop(message.subject.rpartition(".")[2], ("", None))
         if answer is not None and not answer.done():
             answer.set_result(message)
+
+    def denied(self, subject: str, error: PermissionDenied) -> bool:
+        """Nobody who waits for an answer on a subject is going to get one; whether anybody does."""
+        open_ = [answer for asked, answer in self._waiting.values() if asked.lower() == subject]
+        waiting = [answer for answer in open_ if not answer.done()]
+        for answer in waiting:
+            answer.set_exception(PermissionDenied(error.message, **error.details))
+        return bool(waiting)
 
     async def cut(self) -> None:
         """The line is cut: nobody who waits is going to be answered."""
         self._connected.clear()
         waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
+        for _, answer in waiting.values():
             if not answer.done():
                 answer.set_exception(Unanswered("the connection was lost"))
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
     from flyball.runtime.nats.connection import Connection
+    from flyball.runtime.nats.layout import Layout
 
 
 class Begun:
@@ -30,13 +31,14 @@ class Begun:
     def __init__(
         self,
         connection: Connection,
-        partitions: int,
+        layout: Layout,
         entry: Callable[[Msg], Awaitable[tuple[bytes, str]]],
     ) -> None:
         """Nothing is read yet; `entry` gives a message's entry and its place."""
         self._connection = connection
         self._entry = entry
-        self._read = [0] * partitions
+        self._salt = layout.salt
+        self._read = [0] * layout.partitions
         """The place of the last beginning that was read, in each partition."""
         self._when: dict[str, str] = {}
         self._order: list[tuple[str, str]] = []
@@ -64,7 +66,7 @@ class Begun:
         """Read what has begun since."""
         for number, last in enumerate(self._read):
             stream = journal_stream(number)
-            for message in await after(self._connection, stream, beginnings(number), last + 1):
+            for message in await after(self._connection, stream, beginnings(number, self._salt), last + 1):
                 data, place = await self._entry(message)
                 when = _nanoseconds(header(message, "Nats-Time-Stamp"))
                 self._when[decode_entry(data, place).loop_id] = when

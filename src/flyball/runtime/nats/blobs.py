@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from flyball.core.errors import JournalCorrupt, JournalFailure
 from flyball.runtime.nats.connection import Connection
-from flyball.runtime.nats.layout import BLOBS
+from flyball.runtime.nats.stored import FULL, Refusal, not_taken
+from flyball.runtime.nats.wire import BLOBS
 
 T = TypeVar("T")
 _ATTEMPT = 20.0
@@ -38,15 +39,20 @@ class Blobs:
         """Keep it; gives its name.
 
         Raises:
-            JournalFailure: it could not be kept.
+            JournalFailure: it could not be kept; JournalFull, where there is no room for it.
         """
         from nats.errors import Error
 
         name = sha256(data).hexdigest()
         try:
             bucket = await self._opened(make=True)
+            if self._kept is None and await self._is_there(bucket, name):
+                return name  # and to put it there once more would take what is there away
             await self._connection.patiently(lambda: _within(bucket.put(name, data)))
         except (Error, TimeoutError) as error:
+            if (code := getattr(error, "err_code", 0)) in FULL:
+                refusal = Refusal(code, str(getattr(error, "description", "")))
+                raise not_taken(self._connection.identity, f"{len(data):,} bytes", refusal) from error
             raise JournalFailure(
                 f"{len(data):,} bytes could not be put into {self._name}: {error or type(error).__name__}"
             ) from error
@@ -64,7 +70,7 @@ class Blobs:
 
         try:
             bucket = await self._opened(make=False)
-            data: bytes = (await self._connection.patiently(lambda: _within(bucket.get(name)))).data
+            data = await self._connection.patiently(lambda: _within(self._read(bucket, name)))
         except NotFoundError as error:
             raise JournalCorrupt(f"{place}: {name} is not in {self._name}", place=place) from error
         except (Error, TimeoutError) as error:
@@ -74,6 +80,27 @@ class Blobs:
                 f"{place}: what {self._name} has under {name} is something else", place=place
             )
         return data
+
+    async def _is_there(self, bucket: Any, name: str) -> bool:
+        from nats.js.errors import NotFoundError
+
+        try:
+            await self._connection.patiently(lambda: bucket.get_info(name))
+        except NotFoundError:
+            return False
+        return True
+
+    async def _read(self, bucket: Any, name: str) -> bytes:
+        if not self._connection.identity.is_set_up_for:
+            return (await bucket.get(name)).data
+        # The library makes a consumer for that, which not everybody may.
+        info, place, pieces = await bucket.get_info(name), 0, list[bytes]()
+        stream, subject = f"OBJ_{self._name}", f"$O.{self._name}.C.{info.nuid}"
+        for _ in range(info.chunks or 0):
+            piece = await self._connection.js.get_msg(stream, seq=place + 1, subject=subject, next=True)
+            place = piece.seq
+            pieces.append(piece.data)
+        return b"".join(pieces)
 
     async def drop(self, name: str) -> None:
         """Keep it no longer; it may be gone already."""
@@ -86,6 +113,10 @@ class Blobs:
     async def _opened(self, *, make: bool) -> Any:
         from nats.js.errors import NotFoundError
 
+        if self._connection.identity.is_set_up_for:
+            from nats.js.object_store import ObjectStore
+
+            return ObjectStore(self._name, f"OBJ_{self._name}", self._connection.js)
         if self._bucket is None:
             js = self._connection.js
             try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from math import ceil
@@ -16,20 +16,19 @@ from typing import Any
 
 import msgspec
 
-from flyball.core.errors import JournalFailure
 from flyball.core.ids import new_id
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.deliveries import FROM, LOOP, Delivery
 from flyball.runtime.nats.entry import BLOB
-from flyball.runtime.nats.layout import WIRE_BLOBS, make, make_bucket
+from flyball.runtime.nats.layout import Layout, make, make_bucket, opened_bucket
 from flyball.runtime.nats.messages.told import write_time
 from flyball.runtime.nats.naming import bucket_key, token
-from flyball.runtime.nats.stored import WRONG_LAST, Stored
-from flyball.runtime.nats.subjects import AGENT_SUBJECTS, DEAD, DEAD_SUBJECTS, forward_subject
+from flyball.runtime.nats.stored import FULL, WRONG_LAST, Refusal, Stored, not_taken
+from flyball.runtime.nats.subjects import DEAD, DEAD_SUBJECTS
+from flyball.runtime.nats.wire import CLAIMS, WIRE_BLOBS, hired_for, hired_for_tool
 
-AGENT, CLAIMS = "AGENT", "CLAIMS"
-_KEPT = 7 * 24 * 3600.0
+KEPT = 7 * 24 * 3600.0
 """Seconds that the wire is kept: nothing rests on it once a loop is over."""
 _ROOM = 16_384
 """Bytes of a message that are left to its headers and its subject."""
@@ -42,12 +41,14 @@ _TRUSTED = 60.0
 class Bus:
     """The wire, on one connection."""
 
-    def __init__(self, connection: Connection, replicas: int) -> None:
+    def __init__(self, connection: Connection, layout: Layout) -> None:
         self.connection = connection
-        self._replicas = replicas
-        self._blobs = Blobs(connection, replicas, WIRE_BLOBS, _KEPT)
+        self.wire = layout.wire
+        self._layout = layout
+        stores = (WIRE_BLOBS, self.wire.tool_blobs)
+        self._blobs = {name: Blobs(connection, layout.replicas, name, KEPT) for name in stores}
         self._claims: Any = None
-        self._hired: dict[str, float] = {}
+        self._hired: dict[tuple[str, str], float] = {}
 
     async def set_up(self) -> None:
         """Make what is missing.
@@ -55,24 +56,28 @@ class Bus:
         Raises:
             UserError: the server does not make it; the message says why.
         """
+        if self.connection.identity.is_set_up_for:
+            self._claims = opened_bucket(self.connection, CLAIMS)
+            return
         from nats.js.api import StorageType, StreamConfig
 
-        shared: dict[str, Any] = {"storage": StorageType.FILE, "num_replicas": self._replicas}
-        for config in (
+        shared: dict[str, Any] = {"storage": StorageType.FILE, "num_replicas": self._layout.replicas}
+        wanted = [
             StreamConfig(
-                AGENT,
-                subjects=list(AGENT_SUBJECTS),
-                max_age=_KEPT,
+                name,
+                subjects=list(subjects),
+                max_age=KEPT,
                 duplicate_window=120,
                 allow_direct=True,
-                allow_msg_schedules=True,
+                allow_msg_schedules=name == self.wire.timers,
                 **shared,
-            ),
-            StreamConfig(DEAD, subjects=[DEAD_SUBJECTS], allow_direct=True, **shared),
-        ):
+            )
+            for name, subjects in self.wire.streams.items()
+        ]
+        for config in (*wanted, StreamConfig(DEAD, subjects=[DEAD_SUBJECTS], allow_direct=True, **shared)):
             await make(self.connection, config.name or "", partial(self.connection.js.add_stream, config))
         # Kept for ever: a loop may be gone on with after years, and what may start once has started.
-        await make_bucket(self.connection, CLAIMS, self._replicas)
+        await make_bucket(self.connection, CLAIMS, self._layout.replicas, rollup=not self._layout.apart)
         self._claims = await self.connection.patiently(lambda: self.connection.js.key_value(CLAIMS))
 
     async def publish(
@@ -93,7 +98,7 @@ class Bus:
 
         Raises:
             JournalUnreachable: the server does not answer.
-            JournalFailure: it does not take it.
+            JournalFailure: it does not take it; JournalFull, where there is no room for it.
         """
         headers = {"Nats-Msg-Id": name if _PLAIN.fullmatch(name) else token(name), **(more or {})}
         if loop_id:
@@ -101,7 +106,7 @@ class Bus:
         if first:
             headers["Nats-Expected-Last-Subject-Sequence"] = "0"
         if not whole and len(data) + _ROOM > self.connection.max_payload:
-            headers[BLOB] = await self._blobs.put(data)
+            headers[BLOB] = await self._blobs[self.wire.blobs(subject)].put(data)
             data = b""
         answer = await self.connection.request(subject, data, headers)
         refusal = msgspec.json.decode(answer.data, type=Stored).error
@@ -109,7 +114,7 @@ class Bus:
             return True
         if first and refusal.err_code == WRONG_LAST:
             return False
-        raise JournalFailure(f"NATS does not take a message for {subject}: {refusal.description}")
+        raise not_taken(self.connection.identity, f"a message for {subject}", refusal)
 
     async def opened(self, delivery: Delivery) -> bytes:
         """What a message holds, from wherever it is.
@@ -118,32 +123,43 @@ class Bus:
             JournalCorrupt: it is not there any more.
         """
         blob = delivery.headers.get(BLOB)
-        return await self._blobs.get(blob, delivery.subject) if blob else delivery.data
+        store = self._blobs[self.wire.blobs(delivery.subject)]
+        return await store.get(blob, delivery.subject) if blob else delivery.data
 
     async def done_with(self, delivery: Delivery) -> None:
         """Let go of what was kept beside a message that is done."""
         if blob := delivery.headers.get(BLOB):
-            await self._blobs.drop(blob)
+            await self._blobs[self.wire.blobs(delivery.subject)].drop(blob)
 
     async def forward(self, kind: str, agent: str, delivery: Delivery) -> bool:
         """Give a message to the workers of an agent; False if no worker of this kind has ever had it."""
-        if not await self.is_hired(hired_for(kind, agent)):
+        if not await self.is_hired(kind, agent):
             return False
         headers = {name: value for name, value in delivery.headers.items() if not name.startswith("Nats-")}
         headers[FROM] = delivery.subject
-        await self.publish(forward_subject(kind, agent), delivery.data, f"for/{delivery.reply}", more=headers)
+        _, where = self.wire.for_agent(kind, agent)
+        await self.publish(where, delivery.data, f"for/{delivery.reply}", more=headers)
         return True
 
-    async def is_hired(self, consumer: str) -> bool:
-        """Whether anybody has ever taken the messages of a consumer of this name."""
+    async def is_hired(self, kind: str, agent: str) -> bool:
+        """Whether any worker of a kind has ever worked for an agent."""
+        stream, _ = self.wire.for_agent(kind, agent)
+        return await self._is_there(stream, hired_for(kind, agent))
+
+    async def is_hosted(self, tool: str) -> bool:
+        """Whether any worker has ever hosted a tool."""
+        return await self._is_there(self.wire.tools, hired_for_tool(tool))
+
+    async def _is_there(self, stream: str, consumer: str) -> bool:
         from nats.js.errors import NotFoundError
 
-        if self._hired.get(consumer, 0.0) < time.monotonic():
+        named = stream, consumer
+        if self._hired.get(named, 0.0) < time.monotonic():
             try:
-                await self.connection.patiently(lambda: self.connection.js.consumer_info(AGENT, consumer))
+                await self.connection.patiently(lambda: self.connection.js.consumer_info(*named))
             except NotFoundError:
                 return False
-            self._hired[consumer] = time.monotonic() + _TRUSTED
+            self._hired[named] = time.monotonic() + _TRUSTED
         return True
 
     async def remind(self, loop_id: str, effect: str, at: float) -> None:
@@ -152,10 +168,11 @@ class Bus:
         when = datetime.fromtimestamp(ceil(at * 1000) / 1000, UTC).isoformat(timespec="milliseconds")
         schedule = {
             "Nats-Schedule": f"@at {when.replace('+00:00', 'Z')}",
-            "Nats-Schedule-Target": f"agent.timer.{where}",
+            "Nats-Schedule-Target": f"{self.wire.due}.{where}",
         }
         told = write_time(loop_id, effect, at)
-        await self.publish(f"agent.schedule.{where}", told, f"{effect}/timer", loop_id=loop_id, more=schedule)
+        asked = f"{self.wire.schedule}.{where}"
+        await self.publish(asked, told, f"{effect}/timer", loop_id=loop_id, more=schedule)
 
     async def claim(self, name: str) -> bool:
         """Take something that only one may have; whether this is the first who asks."""
@@ -163,7 +180,7 @@ class Bus:
 
         key, mine = bucket_key(name), new_id().encode()
         try:
-            await self.connection.patiently(lambda: self._claims.create(key, mine))
+            await self._written(lambda: self._claims.create(key, mine))
         except KeyWrongLastSequenceError:
             # Our own, perhaps, whose answer was lost.
             there = await self.connection.patiently(lambda: self._claims.get(key))
@@ -173,7 +190,7 @@ class Bus:
     async def note(self, name: str, value: bytes = b"1") -> None:
         """Note something under a name, for whoever asks later."""
         key = bucket_key(name)
-        await self.connection.patiently(lambda: self._claims.put(key, value))
+        await self._written(lambda: self._claims.put(key, value))
 
     async def noted(self, name: str) -> bytes | None:
         """What was noted under a name last; None where nothing was."""
@@ -200,23 +217,30 @@ class Bus:
             before = int(there.value or b"0")
         except KeyNotFoundError:
             before = 0
-        await self.connection.patiently(lambda: self._claims.put(key, b"%d" % (before + 1)))
+        await self._written(lambda: self._claims.put(key, b"%d" % (before + 1)))
         return before
 
     async def answered(self, delivery: Delivery) -> None:
         """See `Tally.answered`."""
-        await self.connection.patiently(lambda: self._claims.put(_tally_key(delivery), b"0"))
+        await self._written(lambda: self._claims.put(_tally_key(delivery), b"0"))
+
+    async def _written(self, do: Callable[[], Awaitable[Any]]) -> None:
+        """Write into the bucket.
+
+        Raises:
+            JournalFull: there is no room for it.
+        """
+        from nats.js.errors import APIError
+
+        try:
+            await self.connection.patiently(do)
+        except APIError as error:
+            code: int = getattr(error, "err_code", 0)  # that a key is there already comes without one
+            if code not in FULL:
+                raise
+            refusal = Refusal(code, error.description or "")
+            raise not_taken(self.connection.identity, f"what is noted in {CLAIMS}", refusal) from error
 
 
 def _tally_key(delivery: Delivery) -> str:
     return f"begun.{delivery.place}"
-
-
-def hired_for(kind: str, agent: str) -> str:
-    """The consumer of an agent's workers of one kind."""
-    return f"{kind}-for-{token(agent)}"
-
-
-def hired_for_tool(name: str) -> str:
-    """The consumer of those who host a tool."""
-    return f"tool-{token(name)}"

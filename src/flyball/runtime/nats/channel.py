@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator
 
 from flyball.core.forms.semstreams import UserMessage, UserResponse, UserSignal
 from flyball.runtime.nats.blobs import Blobs
-from flyball.runtime.nats.bus import AGENT, Bus
+from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.entry import BLOB
 from flyball.runtime.nats.fetching import after as messages_after
 from flyball.runtime.nats.fetching import header, sequence
-from flyball.runtime.nats.layout import WIRE_BLOBS
 from flyball.runtime.nats.messages.frame import not_for, read_payload, write
 from flyball.runtime.nats.subjects import message_subject, user_response_subject
+from flyball.runtime.nats.wire import AGENT, WIRE_BLOBS
 
 _LOOK = 5.0
 """Seconds after which is looked for responses, in case nobody said that there are."""

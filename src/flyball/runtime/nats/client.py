@@ -1,6 +1,7 @@
-"""The client library's client, with three things changed.
+"""The client library's client, with four things changed.
 
-They are how headers are read, what ends its reading, and what becomes of a line that was not made whole.
+They are how headers are read, what ends its reading, what becomes of a line that was not made whole, and of a
+request that the server refuses.
 
 The library looks at every character of every header's name, for every message. Names are few, and are looked
 at once here. The result is the same; a test holds both to it.
@@ -11,6 +12,8 @@ nothing to anybody, and a line that is not read any more is made anew.
 
 Where a server takes a line and is too slow to greet, as on a busy machine, the library makes another one, and
 leaves the first open. Here it is closed.
+
+A request on a subject that the user may not use waits for its time to run out there. Here it fails at once.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -21,7 +24,10 @@ import asyncio
 from typing import Any
 
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import UnexpectedEOF
+
+from flyball.core.errors import PermissionDenied
 
 _MOST = 1_000
 """How many names are kept in mind: anybody may send any."""
@@ -31,6 +37,43 @@ _names: dict[bytes, str] = {}
 
 class FastClient(Client):
     """nats-py's client."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._requests: dict[asyncio.Task[Msg], str] = {}
+        self._refused: dict[asyncio.Task[Msg], PermissionDenied] = {}
+
+    async def request(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        timeout: float = 0.5,  # noqa: ASYNC109 - the library's
+        old_style: bool = False,
+        headers: dict[str, Any] | None = None,
+    ) -> Msg:
+        """See the library.
+
+        Raises:
+            PermissionDenied: the user may not ask on this subject.
+        """
+        task = asyncio.ensure_future(super().request(subject, payload, timeout, old_style, headers))
+        self._requests[task] = subject
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if (error := self._refused.pop(task, None)) is not None:
+                raise PermissionDenied(error.message, **error.details) from None
+            raise
+        finally:
+            del self._requests[task]
+
+    def denied(self, subject: str, error: PermissionDenied) -> bool:
+        """End the requests on a subject that the server has refused; whether there are any."""
+        open_ = [task for task, asked in self._requests.items() if asked.lower() == subject]
+        for task in open_:
+            self._refused[task] = error
+            task.cancel()
+        return bool(open_)
 
     async def _process_pong(self) -> None:
         if self._pongs and self._pongs[0].done():

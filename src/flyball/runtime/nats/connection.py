@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from flyball.core.errors import JournalFailure, JournalUnreachable, MissingExtra, UserError
+from flyball.core.errors import (
+    JournalFailure,
+    JournalUnreachable,
+    MissingExtra,
+    PermissionDenied,
+    UserError,
+)
 from flyball.runtime.nats.asking import NOBODY, Asker, Unanswered
+from flyball.runtime.nats.denials import Denials
+from flyball.runtime.nats.identity import identity_of, is_text
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -34,7 +42,7 @@ _ATTEMPT = 5.0
 
 
 class NatsOptions(Struct, frozen=True):
-    """Where the servers are, and how to come in. Files are given by their paths.
+    """Where the servers are, and how to come in. Files are given by their paths; credentials also as text.
 
     `patience`: seconds for which a request is made again before it fails. `ping_interval`: seconds between
     two pings; when several were not answered, the line counts as cut. `replicas` and `partitions`: how much
@@ -69,7 +77,7 @@ class NatsOptions(Struct, frozen=True):
             UserError: one is not.
         """
         for path in (self.credentials, self.nkey):
-            if path is not None and not Path(path).is_file():
+            if path is not None and not is_text(path) and not Path(path).is_file():
                 raise UserError(f"the file {path!r} for NATS is not there")
 
     def tls(self) -> ssl.SSLContext | None:
@@ -92,10 +100,12 @@ class NatsOptions(Struct, frozen=True):
 class Connection:
     """One connection, shared by all that speaks to NATS in a process. Closed by whoever made it."""
 
-    def __init__(self, client: Any, asker: Asker, options: NatsOptions) -> None:
+    def __init__(self, client: Any, asker: Asker, denials: Denials, options: NatsOptions) -> None:
         self._client = client  # nats-py's, whose types leave too much open
         self._asker = asker
+        self._denials = denials
         self.options = options
+        self.identity = denials.who
         self.patience = options.patience
         self.js: Any = client.jetstream(timeout=_ATTEMPT)
 
@@ -122,13 +132,52 @@ class Connection:
         """A subject that nobody else has."""
         return self._client.new_inbox()
 
-    async def subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[None]]) -> Subscription:
-        """Hear what is published on a subject, from some moment on; after `flush`, from then on."""
-        return await self._client.subscribe(subject, cb=heard)
+    async def subscribe(
+        self, subject: str, heard: Callable[[Msg], Awaitable[None]], queue: str = ""
+    ) -> Subscription:
+        """Hear what is published on a subject, from some moment on; after `flush`, from then on.
+
+        Of those who share a `queue`, one hears it.
+        """
+        return await self._client.subscribe(subject, queue=queue, cb=heard)
 
     async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
-        """Say something, which nobody may hear."""
-        await self._client.publish(subject, data, reply=reply)
+        """Say something, which nobody may hear.
+
+        Raises:
+            JournalUnreachable: the connection was closed: by us, or by the server, which lets this user in no
+                more.
+        """
+        from nats.errors import ConnectionClosedError
+
+        try:
+            await self._client.publish(subject, data, reply=reply)
+        except ConnectionClosedError as error:
+            raise self._was_closed(subject) from error
+
+    @contextmanager
+    def on_refusal(self, subject: str, call: Callable[[], None]) -> Generator[None]:
+        """Have something called inside the block, when the server refuses a subject."""
+
+        def told(refused: str, error: PermissionDenied) -> bool:
+            if refused != subject.lower():
+                return False
+            call()
+            return True
+
+        self._denials.told.append(told)
+        try:
+            yield
+        finally:
+            self._denials.told.remove(told)
+
+    def check(self, subject: str) -> None:
+        """Do nothing where the server has not refused a subject, as far as it is known.
+
+        Raises:
+            PermissionDenied: it has.
+        """
+        self._denials.check(subject)
 
     async def is_heard(self, subject: str) -> bool:
         """Whether somebody listens on a subject just now, or may: the server says if nobody does."""
@@ -138,15 +187,18 @@ class Connection:
             return why.args[0] != NOBODY
         return True
 
-    async def flush(self) -> None:
-        """Wait until the server has all that was said.
+    async def flush(self, subject: str = "") -> None:
+        """Wait until the server has all that was said, and has begun to tell what comes on a subject.
 
         Raises:
             JournalUnreachable: it does not answer.
+            PermissionDenied: this user may not hear that.
         """
         # Not the client's own flush: one that is broken off, or out of time, ends its reading for good.
         # A question that nobody serves is answered by the server itself, after all that came before it.
         await self.patiently(self._turned_back)
+        if subject:
+            self.check(subject)
 
     async def _turned_back(self) -> None:
         try:
@@ -161,6 +213,7 @@ class Connection:
         Raises:
             JournalUnreachable: there was none for as long as patience lasts.
             JournalFailure: it is larger than the server takes.
+            PermissionDenied: this user may not ask that.
         """
         if len(data) > self.max_payload:
             raise JournalFailure(
@@ -176,6 +229,7 @@ class Connection:
 
         Raises:
             JournalUnreachable: it was not, for as long as patience lasts.
+            PermissionDenied: this user may not do it.
             nats.js.errors.APIError: the server's own answer.
         """
         until = time.monotonic() + self.patience
@@ -185,9 +239,7 @@ class Connection:
                 return await do()
             except _passing() as error:
                 if self.closed:
-                    raise JournalUnreachable(
-                        f"the connection to NATS was closed while {what} was asked"
-                    ) from error
+                    raise self._was_closed(what) from error
                 if time.monotonic() + pause >= until:
                     raise JournalUnreachable(
                         f"NATS does not answer ({str(error) or type(error).__name__}), asked for "
@@ -203,6 +255,11 @@ class Connection:
             # A line that is just being lost cannot be written to any more; uvloop says so by an error.
             with suppress(RuntimeError, OSError):
                 await self._client.close()
+
+    def _was_closed(self, what: str) -> JournalUnreachable:
+        said = self._client.last_error
+        why = "" if said is None else f" by the server ({said})"
+        return JournalUnreachable(f"the connection to NATS was closed{why} while {what} was asked")
 
     def _servers(self) -> str:
         urls = [server.uri.geturl() for server in self._client._server_pool]
@@ -235,27 +292,37 @@ async def connect(options: NatsOptions) -> Connection:
     except ImportError:
         raise MissingExtra("speaking to NATS needs nats-py: pip install 'flyball[nats]'") from None
     options.check_files()
+    denials = Denials(identity_of(options.credentials))
     client: Any = FastClient()
     seen: list[Exception] = []
     denied = asyncio.Event()
 
     async def failed(error: Exception) -> None:
-        seen.append(error)
+        if denials.heard(str(error)):
+            return
+        if not client.is_connected:
+            seen.append(error)
         if "authorization" in str(error).lower():
             denied.set()  # it would be tried again for ever, and never be let in
 
+    async def joined() -> None:
+        denials.forget()
+        await asker.joined()
+
     asker = Asker(client)
+    denials.told += [asker.denied, client.denied]
     connecting: asyncio.Future[Any] = asyncio.ensure_future(
         client.connect(
             list(options.servers),
             name=options.name,
             error_cb=failed,
             disconnected_cb=asker.cut,
-            reconnected_cb=asker.joined,
+            reconnected_cb=joined,
             token=options.token,
             user=options.user,
             password=options.password,
-            user_credentials=options.credentials,
+            user_credentials=_credentials(options.credentials),
+            inbox_prefix=denials.who.inbox,
             nkeys_seed=options.nkey,
             tls=options.tls(),
             max_reconnect_attempts=-1,
@@ -272,7 +339,7 @@ async def connect(options: NatsOptions) -> Connection:
         if connecting.done() and not denied.is_set():
             connecting.result()
             await asker.begin()
-            return Connection(client, asker, options)
+            return Connection(client, asker, denials, options)
     except (Error, OSError) as error:
         seen.append(error)
     finally:
@@ -286,6 +353,13 @@ async def connect(options: NatsOptions) -> Connection:
         raise UserError(f"the NATS server at {where} does not let this user in: {why}")
     told = str(seen[-1]) if seen else f"nothing came in {options.patience:g} s"
     raise JournalUnreachable(f"no NATS server answers at {where}: {told}")
+
+
+def _credentials(given: str | None) -> Any:
+    """Credentials as the client library takes them: the path of a file, which is read at each coming in."""
+    from nats.aio.client import RawCredentials
+
+    return RawCredentials(given) if given is not None and is_text(given) else given
 
 
 def without_secrets(url: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from flyball.core.errors import UnknownAgent, UserError
 from flyball.orchestrate.agent import Agent
@@ -14,13 +14,15 @@ from flyball.orchestrate.channels import Dispatcher
 from flyball.orchestrate.permissions import Policy
 from flyball.orchestrate.projections import Detail
 from flyball.orchestrate.service import Service
-from flyball.runtime.nats.bus import AGENT, Bus, hired_for
+from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.company import Company
 from flyball.runtime.nats.dead import put_aside
-from flyball.runtime.nats.deliveries import Delivery, Post, Postman, Work
+from flyball.runtime.nats.deliveries import Delivery, Postman, Work
+from flyball.runtime.nats.hiring import Hirer, Post
+from flyball.runtime.nats.identity import Identity, Role
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.runtime import NatsRuntime
-from flyball.runtime.nats.subjects import forward_subject
+from flyball.runtime.nats.wire import Kind, hired_for
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.dispatch import DispatchWorker
 from flyball.runtime.nats.workers.loop import LoopWorker, Near
@@ -28,7 +30,6 @@ from flyball.runtime.nats.workers.model import ModelWorker
 from flyball.runtime.nats.workers.projector import Projector
 from flyball.runtime.nats.workers.tools import ToolsWorker
 
-Kind: TypeAlias = Literal["loop", "model", "tools", "dispatch"]
 _TOLD_AGAIN = 0.5
 """Seconds after which a task that goes on is told again to stop."""
 ALL: tuple[Kind, ...] = ("loop", "model", "tools")
@@ -61,13 +62,14 @@ class Crew:
         and the `policy`.
 
         Raises:
-            UserError: there is no such kind of worker, or two agents have one name.
+            UserError: there is no such kind of worker, this user may not be one, or two agents have one name.
         """
         for kind in serve:
             if kind not in KINDS:
                 raise UserError(f"there is no worker {kind!r}; there are {', '.join(KINDS)}")
         self._journal = journal
-        self._bus = bus = Bus(journal.connection, journal.layout.replicas)
+        check_role(journal.connection.identity, serve)
+        self._bus = bus = Bus(journal.connection, journal.layout)
         self._agents = known = Agents(agents, deps)
         self._hold = hold
         home = _Home(journal)
@@ -98,6 +100,8 @@ class Crew:
         if self._projector is not None:
             # Before any loop is begun: it is told of all that is recorded from now on.
             await self._projector.set_up()
+            if self._journal.layout.apart:
+                await Hirer(self._journal.connection).listen()
             for post in self._projector.posts:
                 await self._begin(post, self._projector.work).hire()
         for worker in self._workers:
@@ -119,10 +123,13 @@ class Crew:
 
     def _forwarded_to(self, worker: Worker) -> list[Post]:
         """The posts of what others had not the agent for."""
+        if isinstance(worker, DispatchWorker):
+            return []  # who names an agent that is not here is told so
         kind, room = worker.kind, worker.posts[0].room if worker.posts else 1
+        where = [(name, *self._bus.wire.for_agent(kind, name)) for name in self._agents.names]
         return [
-            Post(AGENT, hired_for(kind, name), (forward_subject(kind, name),), room, self._hold)
-            for name in self._agents.names
+            Post(stream, hired_for(kind, name), (subject,), room, self._hold)
+            for name, stream, subject in where
         ]
 
     def _routed(self, worker: Worker) -> Work:
@@ -155,6 +162,23 @@ class Crew:
             Exception: what it failed with.
         """
         await asyncio.gather(*self._tasks)
+
+
+def check_role(who: Identity, serve: Sequence[Kind]) -> None:
+    """Do nothing where a user may be such workers, as far as its credentials say.
+
+    Raises:
+        UserError: it may not.
+    """
+    if who.role in (None, Role.ALL):
+        return
+    if other := [kind for kind in serve if kind != who.role]:
+        raise UserError(
+            f"{who} is no worker of the kind {', '.join(other)}: serve only {who.role}, or use credentials "
+            "of the role all"
+            if who.role != Role.API
+            else f"{who} is no worker at all: use credentials of the role {' or '.join((*serve, Role.ALL))}"
+        )
 
 
 async def let_go(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -44,12 +44,18 @@ async def dead_letters(bus: Bus, loop_id: str | None = None) -> list[tuple[int, 
         JournalUnreachable: the server does not answer.
     """
     subjects = DEAD_SUBJECTS if loop_id is None else dead_subjects(loop_id)
-    return [(sequence(one), told(one)) for one in await after(bus.connection, DEAD, subjects)]
+    found = [(sequence(one), told(one)) for one in await after(bus.connection, DEAD, subjects)]
+    return [(number, dead) for number, dead in found if dead is not None]
 
 
-def told(message: Msg) -> Dead:
-    """What a message of that stream tells."""
-    return msgspec.structs.replace(msgspec.json.decode(header(message, _WHY), type=Dead), data=message.data)
+def told(message: Msg) -> Dead | None:
+    """What a message of that stream tells; None of one that no worker has put there."""
+    if not header(message, _WHY):
+        return None
+    dead = msgspec.json.decode(header(message, _WHY), type=Dead)
+    # By the place where it is, which not everybody may write to: it is going to be sent there again.
+    _, _, _, subject = (header(message, "Nats-Subject") or message.subject).split(".", 3)
+    return msgspec.structs.replace(dead, subject=subject, data=message.data)
 
 
 async def requeue(bus: Bus, number: int, dead: Dead) -> None:

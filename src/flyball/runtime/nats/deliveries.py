@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-from msgspec import Struct
 
-from flyball.core.errors import FlyballError, JournalUnreachable, OrchestrationFailure
+from flyball.core.errors import FlyballError, JournalFull, JournalUnreachable, OrchestrationFailure
 from flyball.runtime.nats.company import Company
+from flyball.runtime.nats.hiring import Post, hire
 from flyball.runtime.nats.subjects import FORWARDED
 
 if TYPE_CHECKING:
@@ -38,24 +38,6 @@ LOOP = "Flyball-Loop"
 """The header that says which loop a message belongs to, as a token."""
 FROM = "Flyball-Subject"
 """The header of a message that was forwarded: the subject that it came on."""
-
-
-class Post(Struct, frozen=True):
-    """Which messages, and how they are given out.
-
-    `name` is the consumer's: workers of one name share its messages. `room`: how many one worker works on at
-    once. `hold`: seconds after which a message without a sign of life is given to another. `tries`: how many
-    workers may die with it, or fail. `only_new`: what was there before the first worker of this name came is
-    left alone.
-    """
-
-    stream: str
-    name: str
-    subjects: tuple[str, ...]
-    room: int = 64
-    hold: float = 30.0
-    tries: int = 5
-    only_new: bool = False
 
 
 class Delivery:
@@ -125,6 +107,9 @@ class Postman:
         """Work until cancelled. What is under way then is given to somebody else, at once.
 
         A server that is away is waited for, however long that takes.
+
+        Raises:
+            PermissionDenied: this user may not take these messages.
         """
         try:
             while not self._hired:
@@ -162,25 +147,13 @@ class Postman:
         self._room.set()
 
     async def hire(self) -> None:
-        """Make the consumer, or take the one that is there: from then on nothing is missed.
+        """Have the consumer: from then on nothing is missed.
 
         Raises:
             JournalUnreachable: the server does not answer.
+            PermissionDenied: this user may not have these messages.
         """
-        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-
-        post = self._post
-        config = ConsumerConfig(
-            durable_name=post.name,
-            ack_policy=AckPolicy.EXPLICIT,
-            ack_wait=post.hold,
-            max_deliver=-1,
-            max_ack_pending=10_000,
-            deliver_policy=DeliverPolicy.NEW if post.only_new else DeliverPolicy.ALL,
-            filter_subjects=list(post.subjects),
-        )
-        connection = self._connection
-        await connection.patiently(lambda: connection.js.add_consumer(post.stream, config))
+        await hire(self._connection, self._post)
         self._hired = True
 
     async def _ask(self) -> None:
@@ -191,6 +164,7 @@ class Postman:
         self._asked += room
         wish = {"batch": room, "expires": int(_EXPIRES * _NANO)}
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._post.stream}.{self._post.name}"
+        self._connection.check(subject)
         await self._connection.publish(subject, msgspec.json.encode(wish), reply=self._inbox)
 
     async def _arrived(self, message: Msg) -> None:
@@ -228,8 +202,8 @@ class Postman:
             await self._say(delivery, b"-NAK")
             raise
         except Exception as error:
-            # A server that is away is not the message's fault.
-            away = isinstance(error, JournalUnreachable)
+            # A server that is away, or full, is not the message's fault.
+            away = isinstance(error, JournalUnreachable | JournalFull)
             hopeless = isinstance(error, FlyballError) and not error.retryable
             if hopeless or (delivery.times >= self._post.tries and not away):
                 await self._put_aside(delivery, error)

@@ -25,6 +25,7 @@ _LISTED = 64
 """How many entries before it an entry names the places of."""
 _ATTEMPT = 5.0
 _NO_MESSAGE = 10037
+_REFUSED = object()
 _SEQUENCE, _PENDING, _STATUS = "Nats-Sequence", "Nats-Num-Pending", "Status"
 
 
@@ -134,17 +135,17 @@ async def after(connection: Connection, stream: str, subjects: str, first: int =
     until = time.monotonic() + connection.patience
     while True:
         try:
-            batch, pending = await _batch(connection, stream, subjects, first)
+            messages, pending = await _batch(connection, stream, subjects, first)
         except TimeoutError:
             if time.monotonic() >= until:
                 raise JournalUnreachable(
                     f"NATS stops answering while {stream} is read: is the server up?", stream=stream
                 ) from None
             continue
-        found += batch
-        if not batch or not pending:
+        found += messages
+        if not messages or not pending:
             return found
-        first = sequence(batch[-1]) + 1
+        first = sequence(messages[-1]) + 1
 
 
 async def _batch(connection: Connection, stream: str, subjects: str, first: int) -> tuple[list[Msg], int]:
@@ -152,22 +153,28 @@ async def _batch(connection: Connection, stream: str, subjects: str, first: int)
 
     Raises:
         TimeoutError: the end did not come.
+        PermissionDenied: this user may not read there.
     """
     arrived: asyncio.Queue[Any] = asyncio.Queue()
     inbox = connection.new_inbox()
     subscription = await connection.subscribe(inbox, arrived.put)
     ask = msgspec.json.encode({"seq": first, "batch": _BATCH, "next_by_subj": subjects})
     messages: list[Msg] = []
+    asked = f"$JS.API.DIRECT.GET.{stream}"
     try:
-        async with asyncio.timeout(_ATTEMPT):
-            await connection.publish(f"$JS.API.DIRECT.GET.{stream}", ask, reply=inbox)
-            while True:
-                message = await arrived.get()
-                if header(message, _STATUS) == "204":
-                    return messages, int(header(message, _PENDING) or 0)
-                if not _checked(message, stream):
-                    return messages, 0
-                messages.append(message)
+        with connection.on_refusal(asked, lambda: arrived.put_nowait(_REFUSED)):
+            async with asyncio.timeout(_ATTEMPT):
+                await connection.publish(asked, ask, reply=inbox)
+                while True:
+                    message: Any = await arrived.get()
+                    if message is _REFUSED:
+                        connection.check(asked)
+                        continue
+                    if header(message, _STATUS) == "204":
+                        return messages, int(header(message, _PENDING) or 0)
+                    if not _checked(message, stream):
+                        return messages, 0
+                    messages.append(message)
     finally:
         await subscription.unsubscribe()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
-from flyball.core.errors import JournalConflict, JournalFailure, JournalUnreachable
+from flyball.core.errors import JournalConflict, JournalUnreachable
 from flyball.core.events import Event
 from flyball.core.ids import new_id
 from flyball.runtime.nats.begun import Begun
@@ -27,7 +27,7 @@ from flyball.runtime.nats.fetching import Tail, after, at_places, header, sequen
 from flyball.runtime.nats.layout import Layout, set_up
 from flyball.runtime.nats.naming import BEGIN, LoopSubjects
 from flyball.runtime.nats.server.running import meant
-from flyball.runtime.nats.stored import WRONG_LAST, Stored
+from flyball.runtime.nats.stored import WRONG_LAST, Stored, not_taken
 from flyball.runtime.nats.watching import Watches
 
 if TYPE_CHECKING:
@@ -56,12 +56,13 @@ class NatsJournal:
         self.connection = connection
         self.layout = layout
         self.partitions = layout.partitions
+        self._salt = layout.salt
         self._blobs = Blobs(connection, layout.replicas)
         self._read: OrderedDict[str, Tail] = OrderedDict()
         """How far loops were read, so that who follows one does not begin anew each time."""
         self._tails: OrderedDict[str, Tail] = OrderedDict()
         self._watches = Watches(connection)
-        self._begun = Begun(connection, layout.partitions, self._entry)
+        self._begun = Begun(connection, layout, self._entry)
 
     @classmethod
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
@@ -100,10 +101,11 @@ class NatsJournal:
         """See `Journal.append`. One that is cancelled is decided before the cancellation goes on.
 
         Raises:
+            JournalFull: there is no room for them; they may be appended when there is.
             JournalUnreachable: the server did not answer for as long as patience lasts. Whether the events
                 were taken is not known; whoever reads the loop finds out.
         """
-        subjects = LoopSubjects(loop_id, self.partitions)
+        subjects = LoopSubjects(loop_id, self.partitions, self._salt)
         known = self._tails.get(loop_id)
         if known is None or known.length != expected:
             known = await self._end(loop_id, subjects)
@@ -138,11 +140,9 @@ class NatsJournal:
         if answer.error is None:
             return self._learn(loop_id, known.then(answer.seq, length, name)).length
         if answer.error.err_code != WRONG_LAST:
-            raise JournalFailure(
-                f"NATS does not take events of loop {loop_id!r}: {answer.error.description}",
-                loop_id=loop_id,
-                code=answer.error.err_code,
-            )
+            what = f"events of loop {loop_id!r}"
+            code = answer.error.err_code
+            raise not_taken(self.connection.identity, what, answer.error, loop_id=loop_id, code=code)
         end = await self._end(loop_id, subjects)
         if end.id == name:
             return length  # it was taken, and the answer was lost on its way
@@ -157,7 +157,7 @@ class NatsJournal:
 
     async def read(self, loop_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`."""
-        subjects = LoopSubjects(loop_id, self.partitions)
+        subjects = LoopSubjects(loop_id, self.partitions, self._salt)
         place = self._read.get(loop_id)
         # An entry begins where the last one that was read ended, or all are read.
         reached = place if place is not None and place.length <= start else Tail()
@@ -202,7 +202,7 @@ class NatsJournal:
 
     async def wait(self, loop_id: str, length: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """See `Journal.wait`."""
-        subjects = LoopSubjects(loop_id, self.partitions)
+        subjects = LoopSubjects(loop_id, self.partitions, self._salt)
         if (await self._end(loop_id, subjects)).length > length:
             return True
         if timeout is not None and timeout <= 0:
@@ -230,7 +230,7 @@ class NatsJournal:
         found: list[int] = []
         for first in range(0, len(loop_ids), _AT_ONCE):
             names = loop_ids[first : first + _AT_ONCE]
-            ends = [self._end(name, LoopSubjects(name, self.partitions)) for name in names]
+            ends = [self._end(name, LoopSubjects(name, self.partitions, self._salt)) for name in names]
             found += [end.length for end in await asyncio.gather(*ends)]
         return found
 

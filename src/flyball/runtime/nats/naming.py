@@ -55,14 +55,14 @@ class LoopSubjects:
 
     __slots__ = ("all", "noticed", "stream", "token")
 
-    def __init__(self, loop_id: str, partitions: int) -> None:
+    def __init__(self, loop_id: str, partitions: int, salt: str = "") -> None:
         self.token = token(loop_id)
         number = partition(self.token, partitions)
         self.stream = journal_stream(number)
         """The stream that has its entries."""
-        self.all = f"fly.j.{number}.{self.token}.>"
+        self.all = f"fly.j.{_salted(number, salt)}.{self.token}.>"
         """All its entries."""
-        self.noticed = f"fly.n.{number}.{self.token}.>"
+        self.noticed = f"fly.n.{_salted(number, salt)}.{self.token}.>"
         """Where it is told that an entry was stored."""
 
     def entry(self, kind: str) -> str:
@@ -79,21 +79,25 @@ def journal_stream(number: int) -> str:
     return f"JOURNAL_{number}"
 
 
-def journal_subjects(number: int) -> str:
-    """All subjects of a partition."""
-    return f"fly.j.{number}.>"
+def journal_subjects(number: int, salt: str = "") -> str:
+    """All subjects of a partition. `salt`: see `Layout`."""
+    return f"fly.j.{_salted(number, salt)}.>"
 
 
-def noticed_subjects(number: int) -> str:
+def noticed_subjects(number: int, salt: str = "") -> str:
     """Where a partition tells what was stored."""
-    return f"fly.n.{number}.>"
+    return f"fly.n.{_salted(number, salt)}.>"
 
 
-def beginnings(number: int) -> str:
+def beginnings(number: int, salt: str = "") -> str:
     """The first entries of a partition's loops."""
-    return entries(number, BEGIN)
+    return entries(number, BEGIN, salt)
 
 
-def entries(number: int, kind: str) -> str:
+def entries(number: int, kind: str, salt: str = "") -> str:
     """The entries of a kind of a partition's loops."""
-    return f"fly.j.{number}.*.{kind}"
+    return f"fly.j.{_salted(number, salt)}.*.{kind}"
+
+
+def _salted(number: int, salt: str) -> str:
+    return f"{number}-{salt}" if salt else str(number)

@@ -62,7 +62,7 @@ class NatsRuntime:
 
     def __init__(self, journal: NatsJournal) -> None:
         self.journal = journal
-        self.bus = Bus(journal.connection, journal.layout.replicas)
+        self.bus = Bus(journal.connection, journal.layout)
 
     @classmethod
     async def open(cls, options: NatsOptions | None = None, layout: Layout | None = None) -> Self:
@@ -218,7 +218,7 @@ class NatsRuntime:
                 return
             subscription = await connection.subscribe(deltas_subject(loop_id), following.heard)
             try:
-                await connection.flush()
+                await connection.flush(deltas_subject(loop_id))
                 yield following
             finally:
                 if not connection.closed:
@@ -364,6 +364,8 @@ class NatsFollowing(Hearing):
 
     async def heard(self, message: Msg) -> None:
         """A piece came by, or somebody asks whether anybody listens."""
+        if message.subject != deltas_subject(self.loop_id):
+            return  # a message of elsewhere, that somebody has had sent here
         if message.data:
             self.put(msgspec.json.decode(message.data, type=Delta))
         elif message.reply:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 T = TypeVar("T")
-_SIGNALS = "agent.signal."
+_SIGNALS, _DEAD = "agent.signal.", "fly.dead."
 
 
 class Stuck:
@@ -32,8 +32,9 @@ class Stuck:
             self._found.set_result(dead)
 
     async def heard(self, message: Msg) -> None:
-        """See `notice`."""
-        self.notice(told(message))
+        """See `notice`. What came from elsewhere is nothing to us: somebody has had it sent here."""
+        if message.subject.startswith(_DEAD) and (dead := told(message)) is not None:
+            self.notice(dead)
 
     async def unless(self, awaited: Awaitable[T]) -> T:
         """Wait for something, which may never come if the loop is stuck.

@@ -7,13 +7,16 @@ tool.execute.<tool>        loop → tools         a tool call
 tool.result.<call>         tools → loop         its result
 agent.signal.<loop>        external → loop      a signal: cancel, pause, resume, approve and the others
 agent.timer.<loop>         the server → loop    its time has come; agent.schedule.<loop> asks for that
+                           (there, timer.due.<loop> and timer.at.<loop>)
 agent.created|complete|failed|cancelled.<loop>  loop → external, what became of it
 agent.context.<loop>       loop → external      what was left out of its context, or summed up
 user.message.<channel>.<id>   people → dispatch  what somebody says
 user.response.<channel>.<id>  dispatch → people  what they are answered
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
+                           (in an account of `flyball tenants`, model.for.<agent> and tool.for.<agent>)
 fly.dead.<loop>.<subject>  what was put aside
 fly.d.<loop>               pieces of answers, which pass by
+fly.hire.<kind>            asks the loop workers for a consumer
 fly.x.<loop>, fly.b.<loop> what is still owed, and what is to detach: words in passing
 """
 
@@ -21,13 +24,13 @@ from __future__ import annotations
 
 from flyball.runtime.nats.naming import token
 
-AGENT_SUBJECTS = ("agent.>", "tool.>", "user.>")
-TASKS, REPORTS = ("agent.task.>",), ("agent.response.>", "tool.result.>")
+TASKS, REQUESTS = ("agent.task.>",), ("agent.request.>",)
 SAID = ("user.message.>",)
-SIGNALS, REQUESTS = ("agent.signal.>", "agent.timer.>"), ("agent.request.>",)
+SIGNALS = ("agent.signal.>", "agent.timer.>")
 DEAD, DEAD_SUBJECTS = "AGENT_DEAD", "fly.dead.>"
 """The stream of what was put aside, and all its subjects."""
-FORWARDED = "agent.for."
+FORWARDED = ("agent.for.", "model.for.", "tool.for.")
+"""What the subjects begin with of messages that were passed on."""
 
 
 def task_subject(loop_id: str) -> str:
@@ -73,11 +76,6 @@ def message_subject(channel_type: str, channel_id: str) -> str:
 def user_response_subject(channel_type: str, channel_id: str) -> str:
     """Where people on a channel are answered."""
     return f"user.response.{token(channel_type)}.{token(channel_id)}"
-
-
-def forward_subject(kind: str, agent: str) -> str:
-    """Where a message for an agent goes that came to a worker without it."""
-    return f"{FORWARDED}{kind}.{token(agent)}"
 
 
 def dead_subjects(loop_id: str) -> str:

@@ -32,7 +32,7 @@ class Watch:
     async def told(self, message: Msg) -> None:
         """An entry was stored."""
         length = header(message, LENGTH)
-        if length.isdecimal():
+        if length.isdecimal() and message.subject.startswith("fly.n."):
             self.learn(int(length))
 
     def learn(self, length: int) -> None:
@@ -85,7 +85,8 @@ class Watches:
     async def _subscribe(self, subjects: LoopSubjects, watch: Watch) -> Any:
         subscription = await self._connection.subscribe(subjects.noticed, watch.told)
         try:
-            await self._connection.flush()  # the server has it: nothing is missed from here on
+            # The server has it then: nothing is missed from there on.
+            await self._connection.flush(subjects.noticed)
         except BaseException:
             await self._end(subscription)
             raise

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from flyball.core.errors import FlyballError, InvalidMessage
 from flyball.core.events import (
     ChildEnded,
+    Event,
     ModelAnswered,
     ModelFailed,
     SignalReceived,
@@ -39,6 +40,10 @@ from flyball.orchestrate.task_loops import task_of
 from flyball.runtime.nats.messages.frame import not_for, own, read_exact, read_payload, write
 
 _FROM_OUTSIDE = (Started, ModelAnswered, ModelFailed, ToolReturned, SignalReceived, TimePassed, ChildEnded)
+_ON: dict[str, tuple[type[Event], ...]] = {
+    "agent.response.": (ModelAnswered, ModelFailed),
+    "tool.result.": (ToolReturned, ChildEnded),
+}
 _NOBODY = "flyball"
 """Who a signal is from, where nobody said: it must be from somebody."""
 
@@ -107,14 +112,23 @@ def read_told(data: bytes, place: str) -> Told:
     exact = read_exact(data, Report, place)
     if exact is None:
         return _from_others(read_payload(data, place), place)
-    if not isinstance(exact.event, _FROM_OUTSIDE):
+    if not isinstance(exact.event, _said_on(place)):
         kind = type(exact.event).__name__
-        raise InvalidMessage(f"{kind} is not for others to say", subject=place)
+        raise InvalidMessage(f"{kind} is not for others to say on {place}", subject=place)
     return exact
+
+
+def _said_on(place: str) -> tuple[type[Event], ...]:
+    """What may be said on a subject: who may answer for tools need not be one who may answer for models."""
+    return next((kinds for start, kinds in _ON.items() if place.startswith(start)), _FROM_OUTSIDE)
 
 
 def _from_others(envelope: Envelope, place: str) -> Told:
     payload, at = envelope.payload, envelope.created_at or time.time()
+    if (place.startswith("tool.result.") and not isinstance(payload, ToolResult)) or (
+        place.startswith("agent.response.") and not isinstance(payload, AgentResponse)
+    ):
+        raise not_for(place, payload, "a tool result" if place.startswith("tool.") else "a response")
     if isinstance(payload, TaskMessage):
         return payload
     if isinstance(payload, UserSignal | SignalMessage):

@@ -14,6 +14,8 @@ from flyball.runtime.places import data_folder
 
 NATS = "FLYBALL_NATS"
 """The variable that names servers where nothing else does."""
+CREDS = "FLYBALL_NATS_CREDS"
+"""The one that names a file with credentials for them."""
 
 
 def server_folder() -> Path:
@@ -49,7 +51,9 @@ def running_here() -> NatsOptions | None:
 def meant() -> NatsOptions | None:
     """The servers that are meant where none is named: those of $FLYBALL_NATS, or the one that runs here."""
     named = os.environ.get(NATS)
-    return NatsOptions(addresses(named)) if named else running_here()
+    if not named:
+        return running_here()
+    return NatsOptions(addresses(named), credentials=os.environ.get(CREDS) or None)
 
 
 def addresses(named: str) -> tuple[str, ...]:

@@ -72,9 +72,16 @@ class Agents:
         """Their names."""
         return list(self._bindings)
 
-    def tools(self) -> list[str]:
-        """The names of the tools that they have."""
-        return sorted({name for bindings in self._bindings.values() for name in bindings.tools})
+    def tools(self, *, loops: bool = True) -> list[str]:
+        """The names of the tools that they have; without `loops`, of those that begin none."""
+        return sorted(
+            {
+                name
+                for bindings in self._bindings.values()
+                for name, tool in bindings.tools.items()
+                if loops or not tool.spec.begins_loop
+            }
+        )
 
     def has_tool(self, agent: str, name: str) -> bool:
         """Whether an agent's own tool is here."""

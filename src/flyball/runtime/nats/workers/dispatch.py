@@ -23,13 +23,15 @@ from flyball.core.forms.semstreams import ResponseType, UserMessage, UserRespons
 from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.dispatcher import Dispatcher
 from flyball.orchestrate.channels.following import told_of
-from flyball.runtime.nats.bus import AGENT, Bus
-from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, decode_entry
+from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.frame import not_for, read_payload, write
 from flyball.runtime.nats.naming import BEGIN, entries, journal_stream
 from flyball.runtime.nats.subjects import SAID, user_response_subject
+from flyball.runtime.nats.wire import AGENT
 
 _TOLD_BY = (BEGIN, "ended", "signalreceived", "reopened")
 """The kinds of entries after which a loop goes on, or is over."""
@@ -59,7 +61,7 @@ class DispatchWorker:
                 Post(
                     journal_stream(number),
                     self.kind,
-                    tuple([entries(number, kind) for kind in _TOLD_BY]),
+                    tuple([entries(number, kind, journal.layout.salt) for kind in _TOLD_BY]),
                     room=_LOOPS,
                     hold=hold,
                     only_new=True,

@@ -44,8 +44,9 @@ from flyball.orchestrate.state import State
 from flyball.orchestrate.task_loops import loop_of_task, task_started
 from flyball.orchestrate.watched import WatchedKeeper
 from flyball.runtime.nats import subjects
-from flyball.runtime.nats.bus import AGENT, Bus, hired_for, hired_for_tool
-from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.deliveries import Delivery
+from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.told import (
     NotOurs,
@@ -120,8 +121,9 @@ class LoopWorker:
         self._projector = projector
         self._keepers: OrderedDict[str, Keeper] = OrderedDict()
         self._turns = Turns()
-        wanted = (*subjects.TASKS, *subjects.REPORTS, *subjects.SIGNALS)
-        self.posts = [Post(AGENT, "loop", wanted, room=256, hold=hold)]
+        self.posts = [
+            Post(stream, "loop", wanted, room=256, hold=hold) for stream, wanted in bus.wire.loop.items()
+        ]
 
     async def work(self, delivery: Delivery) -> None:
         """Take in what a message says, and go on with its loop as far as that leads here."""
@@ -260,7 +262,7 @@ class LoopWorker:
         if is_flow(events) or not events:
             return bool(events)
         agent = fold(events, f"loop {loop_id}").spec.agent
-        return agent not in self._agents.names and not await self._bus.is_hired(hired_for(self.kind, agent))
+        return agent not in self._agents.names and not await self._bus.is_hired(self.kind, agent)
 
     async def _follower_signalled(
         self, loop_id: str, event: SignalReceived | Reopened, delivery: Delivery
@@ -373,7 +375,7 @@ class LoopWorker:
             self._keepers.popitem(last=False)
 
     async def _warn_if_unhosted(self, loop_id: str, tool: str) -> None:
-        if not await self._bus.is_hired(hired_for_tool(tool)):
+        if not await self._bus.is_hosted(tool):
             _log.warning("loop %s waits for the tool %r, which no worker has hosted yet", loop_id, tool)
 
     def _keep(self, bindings: Bindings, state: State, events: list[Event]) -> Keeper:

@@ -17,9 +17,11 @@ from flyball.orchestrate.commands import InferCommand
 from flyball.orchestrate.elsewhere import Delta
 from flyball.orchestrate.model_call import infer_in_pieces
 from flyball.runtime.nats import subjects
-from flyball.runtime.nats.bus import AGENT, Bus
-from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.deliveries import Delivery
+from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.messages.work import read_request, write_answer
+from flyball.runtime.nats.wire import AGENT
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from flyball.core.errors import FlyballError, JournalFailure
+from flyball.core.errors import FlyballError
 from flyball.core.events import Event
 from flyball.core.forms.semstreams import AnyPayload, LoopEntity
 from flyball.orchestrate.keeping import Keeper
@@ -41,14 +41,15 @@ from flyball.orchestrate.projections import (
 )
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.bus import Bus
-from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, LENGTH, decode_entry
 from flyball.runtime.nats.fetching import Tail, tail
+from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import make_bucket
 from flyball.runtime.nats.messages.frame import write
 from flyball.runtime.nats.naming import BEGIN, bucket_key, entries, journal_stream
-from flyball.runtime.nats.stored import WRONG_LAST, Stored
+from flyball.runtime.nats.stored import WRONG_LAST, Stored, not_taken
 from flyball.runtime.nats.subjects import event_subject
 
 PayloadT = TypeVar("PayloadT", bound=LoopEntity | LoopEnded)
@@ -107,7 +108,7 @@ class Projector:
             Post(
                 journal_stream(number),
                 "projector",
-                tuple([entries(number, kind) for kind in _TOLD_BY]),
+                tuple([entries(number, kind, journal.layout.salt) for kind in _TOLD_BY]),
                 room=128,
                 hold=hold,
                 only_new=True,
@@ -260,7 +261,7 @@ class Projector:
                 self._keep(subject, Tail(answer.seq, length, entries=None))
                 return
             if answer.error.err_code != WRONG_LAST:
-                raise JournalFailure(f"NATS does not take {subject}: {answer.error.description}")
+                raise not_taken(connection.identity, subject, answer.error)
             known = await self._tail(subject)
 
     async def _tail(self, subject: str) -> Tail:

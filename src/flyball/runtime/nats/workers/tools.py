@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -15,14 +16,18 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.commands import ExecuteCommand
 from flyball.orchestrate.moves import interrupted
 from flyball.runtime.nats import subjects
-from flyball.runtime.nats.bus import AGENT, Bus, hired_for_tool
-from flyball.runtime.nats.deliveries import Delivery, Post
+from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.deliveries import Delivery
+from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.messages.work import read_call, write_result
+from flyball.runtime.nats.wire import hired_for_tool
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.detaching import Detaching, was_asked
 from flyball.runtime.nats.workers.remembered import Remembered
 from flyball.runtime.nats.workers.stopping import CancelledItself, LetGo, Stoppable
 from flyball.tool.errors import CallContinues
+
+_log = logging.getLogger("flyball.nats")
 
 
 class ToolsWorker:
@@ -43,9 +48,17 @@ class ToolsWorker:
         """What was answered from here: after a lost acknowledgement it is asked for again."""
         self.stoppable = Stoppable(bus.connection)
         self.detaching = Detaching(bus.connection)
+        hosted = agents.tools(loops=bus.connection.identity.may_begin_loops)
+        for name in sorted(set(agents.tools()) - set(hosted)):
+            _log.warning(
+                "the tool %r begins loops, which %s may not: it is left to workers with credentials of the "
+                "role all",
+                name,
+                bus.connection.identity,
+            )
         self.posts = [
-            Post(AGENT, hired_for_tool(name), (subjects.execute_subject(name),), room=room, hold=hold)
-            for name in agents.tools()
+            Post(bus.wire.tools, hired_for_tool(name), (subjects.execute_subject(name),), room, hold)
+            for name in hosted
         ]
 
     def has_room_for(self, command: ExecuteCommand) -> bool:

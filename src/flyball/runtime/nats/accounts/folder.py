@@ -1,0 +1,253 @@
+"""The operator's folder: keys, claims and credentials as files that only their owner can read.
+
+operator.nk, operator.jwt   the operator: servers trust what its key has signed
+system.nk, system.jwt       the servers' own account, and system.creds, by which they are spoken to
+resolver.conf               what the configuration of every server includes
+tenants/<name>/             account.nk, account.jwt, users.json, and <role>.creds
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from flyball.core.errors import UnknownTenant, UserError
+from flyball.runtime.nats.accounts.claims import (
+    account_claims,
+    creds_text,
+    operator_claims,
+    quota_in,
+    revoked_in,
+    user_claims,
+)
+from flyball.runtime.nats.accounts.keys import Key, Kind
+from flyball.runtime.nats.accounts.permissions import permissions
+from flyball.runtime.nats.accounts.quota import Quota
+from flyball.runtime.nats.identity import Role, claims_in, tags_of
+
+RESOLVER = "resolver.conf"
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
+_USERS = "users.json"
+
+
+class User(Struct, frozen=True):
+    """A user that credentials were made for: its public key, and when."""
+
+    role: Role
+    key: str
+    made: int
+
+
+class Account(Struct, frozen=True):
+    """A tenant's account: its public key, and what is said of it."""
+
+    tenant: str
+    key: str
+    quota: Quota
+    revoked: dict[str, int]
+
+
+class Folder:
+    """The folder of one operator."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # The operator
+
+    def make(self, name: str, store: str = "") -> None:
+        """Make operator and system account. `store`: where servers keep claims; without it, in $ACCOUNTS.
+
+        Raises:
+            UserError: there is an operator in the folder, or nothing can be written there.
+        """
+        if (self.path / "operator.nk").exists():
+            raise UserError(
+                f"{self.path} has an operator: its accounts would be lost with its key; name another folder"
+            )
+        operator, system, user = Key.new(Kind.OPERATOR), Key.new(Kind.ACCOUNT), Key.new(Kind.USER)
+        its_operator = operator_claims(operator, name, system.public)
+        its_system = account_claims(operator, system.public, "SYS", None)
+        text = _resolver(its_operator, system.public, its_system, store)
+        self._write("system.nk", system.seed)
+        self._write("system.jwt", its_system)
+        self._write("system.creds", creds_text(user_claims(system, user.public, "flyball"), user))
+        self._write(RESOLVER, text)
+        self._write("operator.jwt", its_operator)
+        self._write("operator.nk", operator.seed)  # last: with it, the rest is there
+
+    @property
+    def operator(self) -> Key:
+        """The operator's key.
+
+        Raises:
+            UserError: there is none.
+        """
+        return Key(self._read("operator.nk"))
+
+    @property
+    def system_creds(self) -> str:
+        """The credentials that open the system account, as text.
+
+        Raises:
+            UserError: there are none.
+        """
+        return self._read("system.creds")
+
+    # Tenants
+
+    def tenants(self) -> list[str]:
+        """Their names, sorted."""
+        return sorted([file.parent.name for file in (self.path / "tenants").glob("*/account.jwt")])
+
+    def add(self, tenant: str, quota: Quota) -> str:
+        """Make an account; gives its claims.
+
+        Raises:
+            UserError: there is one of that name, or it cannot be a name.
+        """
+        if not _TENANT.fullmatch(tenant):
+            raise UserError(
+                f"a tenant's name has 1 to 63 small letters, digits and dashes: not {tenant!r:.80}"
+            )
+        if tenant in self.tenants():
+            raise UserError(
+                f"there is a tenant {tenant!r}: `flyball tenants quota {tenant}` changes it; or name another"
+            )
+        account, operator = Key.new(Kind.ACCOUNT), self.operator
+        claims = account_claims(operator, account.public, tenant, quota)
+        self._write(f"tenants/{tenant}/account.nk", account.seed)
+        self._write(f"tenants/{tenant}/account.jwt", claims)
+        return claims
+
+    def account(self, tenant: str) -> Account:
+        """A tenant's account.
+
+        Raises:
+            UnknownTenant: there is none.
+        """
+        jwt = self._of(tenant, "account.jwt")
+        return Account(tenant, Key(self._of(tenant, "account.nk")).public, quota_in(jwt), revoked_in(jwt))
+
+    def claims(self, tenant: str) -> str:
+        """What is said of a tenant's account, signed; raises as `account` does."""
+        return self._of(tenant, "account.jwt")
+
+    def change(self, account: Account) -> str:
+        """Say something else of an account; gives the claims."""
+        claims = account_claims(self.operator, account.key, account.tenant, account.quota, account.revoked)
+        self._write(f"tenants/{account.tenant}/account.jwt", claims)
+        return claims
+
+    def remove(self, tenant: str) -> None:
+        """Forget a tenant: its keys and its credentials."""
+        shutil.rmtree(self.path / "tenants" / tenant)
+
+    # Users
+
+    def creds(self, tenant: str, role: Role, *, seconds: float = 0.0) -> Path:
+        """Make a user of a role: the file with its credentials, which are the role's newest.
+
+        Raises:
+            UnknownTenant: there is no such tenant.
+        """
+        account, user, may = Key(self._of(tenant, "account.nk")), Key.new(Kind.USER), permissions(role)
+        jwt = user_claims(
+            account,
+            user.public,
+            f"{tenant}-{role}",
+            publish=may.publish,
+            subscribe=may.subscribe,
+            responds=may.responds,
+            tags=tags_of(tenant, role),
+            seconds=seconds,
+        )
+        users = [*self.users(tenant), User(role, user.public, claims_in(jwt)["iat"])]
+        self._write(f"tenants/{tenant}/{_USERS}", msgspec.json.encode(users).decode())
+        return self._write(f"tenants/{tenant}/{role}.creds", creds_text(jwt, user))
+
+    def users(self, tenant: str) -> list[User]:
+        """All users that credentials were made for, the oldest first."""
+        try:
+            return msgspec.json.decode(self._of(tenant, _USERS), type=list[User])
+        except UserError:
+            return []
+
+    def visitor(self, tenant: str, *publish: str, seconds: float = 300.0) -> str:
+        """Credentials for a moment, as text: to ask on some subjects, or to do everything in the account."""
+        account, user = Key(self._of(tenant, "account.nk")), Key.new(Kind.USER)
+        heard = ("_INBOX.>",) if publish else ()
+        tags = tags_of(tenant, None)
+        jwt = user_claims(
+            account, user.public, "flyball", publish=publish, subscribe=heard, tags=tags, seconds=seconds
+        )
+        return creds_text(jwt, user)
+
+    # Files
+
+    def _of(self, tenant: str, name: str) -> str:
+        if not _TENANT.fullmatch(tenant) or not (self.path / "tenants" / tenant / "account.jwt").exists():
+            known = ", ".join(self.tenants()) or "none"
+            raise UnknownTenant(
+                f"there is no tenant {tenant!r:.80} in {self.path}; there are {known}", tenant=tenant[:80]
+            )
+        return self._read(f"tenants/{tenant}/{name}")
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.path / name).read_text(encoding="utf-8").strip()
+        except FileNotFoundError as error:
+            raise UserError(
+                f"{self.path / name} is not there: `flyball tenants init {self.path}` makes an operator"
+            ) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.path / name} cannot be read: {error}") from error
+
+    def _write(self, name: str, text: str) -> Path:
+        """Write a file as a whole, for its owner alone."""
+        path = self.path / name
+        half = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            for folder in (self.path, self.path / "tenants", path.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text.strip() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            half.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                half.unlink()
+            raise UserError(f"{path} cannot be written: {error}") from error
+        return path
+
+
+def _resolver(operator: str, system: str, claims: str, store: str) -> str:
+    """What servers include. Claims are no secrets; no key is in it."""
+    where = json.dumps(store) if store else "$ACCOUNTS"
+    return f"""# Made by `flyball tenants init`: whom a server trusts. In the server's configuration:
+#   include resolver.conf
+# and in its environment, the folder for what it is told of accounts: ACCOUNTS=/data/accounts
+
+operator: {operator}
+system_account: {system}
+
+resolver {{
+  type: full
+  dir: {where}
+  allow_delete: true
+  interval: "2m"
+}}
+
+resolver_preload {{
+  {system}: {claims}
+}}
+"""

@@ -1,0 +1,175 @@
+"""Tenants of a cluster: added, listed, changed and removed while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from flyball.core.errors import FlyballError
+from flyball.runtime.nats.accounts.claims import deletion_claims
+from flyball.runtime.nats.accounts.folder import Folder
+from flyball.runtime.nats.accounts.furnishing import furnish
+from flyball.runtime.nats.accounts.quota import Quota
+from flyball.runtime.nats.accounts.system import system_account
+from flyball.runtime.nats.connection import Connection, NatsOptions, connect
+from flyball.runtime.nats.identity import Role
+from flyball.runtime.nats.layout import Layout
+
+_INFO = "$JS.API.INFO"
+_AT_ONCE = 8
+
+
+class Use(Struct, frozen=True):
+    """How much of its quota a tenant uses, as the servers say; `error` where they do not."""
+
+    tenant: str
+    quota: Quota
+    disk: int = 0
+    memory: int = 0
+    streams: int = 0
+    consumers: int = 0
+    connections: int = 0
+    error: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nearly nothing of its disk is left."""
+        return bool(self.quota.disk) and self.disk >= 0.95 * self.quota.disk
+
+
+class Tenancy:
+    """The tenants of one operator on one cluster."""
+
+    def __init__(self, folder: Folder, options: NatsOptions) -> None:
+        """`options` say where the servers are, and how many copies a new account keeps."""
+        self._folder = folder
+        self._options = options
+
+    async def add(self, tenant: str, quota: Quota) -> dict[Role, Path]:
+        """Make an account, have all servers know it, and make all that its users need; their credentials.
+
+        What was begun and not finished is gone on with: the same name again.
+
+        Raises:
+            UserError: there is one of that name, or the servers do not let this operator in.
+            JournalFailure: not all servers have learnt it.
+        """
+        folder = self._folder
+        begun = tenant in folder.tenants() and not folder.users(tenant)
+        claims = (
+            folder.change(replace(folder.account(tenant), quota=quota))
+            if begun
+            else folder.add(tenant, quota)
+        )
+        await self._push(claims)
+        await self.furnish(tenant)
+        return {role: folder.creds(tenant, role) for role in Role}
+
+    async def furnish(self, tenant: str) -> Layout:
+        """Make what is missing in an account, such as what a later release of flyball needs."""
+        connection = await self._enter(tenant)
+        try:
+            options = self._options
+            salt = token_hex(12)
+            return await furnish(
+                connection, Layout(options.partitions, options.replicas, apart=True, salt=salt)
+            )
+        finally:
+            await connection.aclose()
+
+    async def change(self, tenant: str, quota: Quota) -> list[str]:
+        """Give a tenant another quota, from now on; the servers that know it.
+
+        Raises:
+            UnknownTenant: there is none.
+            JournalFailure: not all servers have learnt it.
+        """
+        return await self._push(self._folder.change(replace(self._folder.account(tenant), quota=quota)))
+
+    async def revoke(self, tenant: str, role: Role, *, but_newest: bool = False) -> list[str]:
+        """Let in no more who has credentials of a role; the keys. Who is in with them is put out.
+
+        Raises:
+            UnknownTenant: there is no such tenant.
+            JournalFailure: not all servers have learnt it.
+        """
+        account = self._folder.account(tenant)
+        users = [user for user in self._folder.users(tenant) if user.role == role]
+        going = [user for user in users[: -1 if but_newest else None] if user.key not in account.revoked]
+        revoked = account.revoked | {user.key: user.made for user in going}
+        await self._push(self._folder.change(replace(account, revoked=revoked)))
+        return [user.key for user in going]
+
+    async def remove(self, tenant: str) -> None:
+        """Delete all that a tenant has on the servers, its account, and its files.
+
+        Raises:
+            UnknownTenant: there is none.
+            JournalFailure: not all servers have learnt it; then the files are still there.
+        """
+        key = self._folder.account(tenant).key
+        connection = await self._enter(tenant)
+        try:
+            for info in await connection.patiently(connection.js.streams_info):
+                name: str = info.config.name
+                await connection.patiently(lambda name=name: connection.js.delete_stream(name))
+        finally:
+            await connection.aclose()
+        async with system_account(self._as_system()) as system:
+            await system.delete(deletion_claims(self._folder.operator, [key]))
+        self._folder.remove(tenant)
+
+    async def used(self, *tenants: str) -> list[Use]:
+        """What tenants use; all of them, if none is named.
+
+        Raises:
+            UnknownTenant: there is no such tenant.
+            JournalUnreachable: no server answers.
+        """
+        accounts = [self._folder.account(tenant) for tenant in tenants or self._folder.tenants()]
+        async with system_account(self._as_system()) as system:
+            connections = await system.connections([account.key for account in accounts])
+        some = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(tenant: str, key: str, quota: Quota) -> Use:
+            async with some:
+                try:
+                    told = await self._info(tenant)
+                except FlyballError as error:
+                    return Use(tenant, quota, error=str(error))
+            disk, memory = told.get("storage", 0), told.get("memory", 0)
+            return Use(tenant, quota, disk, memory, told["streams"], told["consumers"], connections[key])
+
+        return list(
+            await asyncio.gather(*[one(account.tenant, account.key, account.quota) for account in accounts])
+        )
+
+    async def _info(self, tenant: str) -> dict[str, Any]:
+        options = replace(self._as(self._folder.visitor(tenant, _INFO)), patience=5.0)
+        connection = await connect(options)
+        try:
+            return msgspec.json.decode((await connection.request(_INFO, b"")).data)
+        finally:
+            await connection.aclose()
+
+    async def _push(self, claims: str) -> list[str]:
+        async with system_account(self._as_system()) as system:
+            return await system.push(claims)
+
+    async def _enter(self, tenant: str) -> Connection:
+        """A connection to an account, for who may do everything there."""
+        return await connect(self._as(self._folder.visitor(tenant)))
+
+    def _as_system(self) -> NatsOptions:
+        return self._as(self._folder.system_creds)
+
+    def _as(self, credentials: str) -> NatsOptions:
+        """How somebody else comes in there than who was named."""
+        options = self._options
+        return replace(options, credentials=credentials, nkey=None, token=None, user=None, password=None)

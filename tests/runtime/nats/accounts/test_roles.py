@@ -1,0 +1,390 @@
+"""Workers of one kind each, with credentials of their own: all that loops do, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from flyball import Agent, RunContext, tool
+from flyball.core.errors import CancelledTimeout, JournalUnreachable, PermissionDenied, UserError
+from flyball.core.events import SignalReceived, TimePassed
+from flyball.core.limits import Limits
+from flyball.core.signals import Signal, SignalType
+from flyball.core.tools import Safety
+from flyball.orchestrate.commands import Report
+from flyball.runtime.nats import Crew, NatsJournal, NatsRuntime
+from flyball.runtime.nats.connection import connect
+from flyball.runtime.nats.dead import dead_letters
+from flyball.runtime.nats.fetching import after
+from flyball.runtime.nats.hiring import Post, hire
+from flyball.runtime.nats.identity import Role
+from flyball.runtime.nats.messages.frame import own
+from flyball.runtime.nats.messages.told import write_signal
+from flyball.runtime.nats.wire import Kind
+from flyball.testing import ScriptedEngine, tool_call
+from tests.patience import PATIENCE
+from tests.runtime.nats.accounts.conftest import Operated
+
+LARGE = 2_000_000
+"""Characters that are too many for a message."""
+
+
+@asynccontextmanager
+async def split(given: Operated, *agents: Agent[Any, Any]) -> AsyncGenerator[NatsRuntime]:
+    """A worker of each kind, with its own credentials, and a caller with those of the API."""
+    kinds: tuple[Kind, ...] = ("loop", "model", "tools")
+    async with (
+        await NatsJournal.open(given.creds("acme", Role.LOOP)) as loop,
+        await NatsJournal.open(given.creds("acme", Role.MODEL)) as model,
+        await NatsJournal.open(given.creds("acme", Role.TOOLS)) as tools,
+    ):
+        crews = [Crew(one, agents, [kind]) for one, kind in zip((loop, model, tools), kinds, strict=True)]
+        api = await NatsRuntime.open(given.creds("acme", Role.API))
+        async with api as runtime, crews[0], crews[1], crews[2]:
+            working = [asyncio.ensure_future(crew.work()) for crew in crews]
+            try:
+                yield runtime
+                assert not [task for task in working if task.done()], "a worker has ended"
+            finally:
+                for task in working:
+                    task.cancel()
+                await asyncio.gather(*working, return_exceptions=True)
+
+
+@tool
+async def price(item: str) -> str:
+    """The price of an item."""
+    return f"4 {item}"
+
+
+@tool(approval=True)
+async def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+@tool(safety=Safety.AT_MOST_ONCE)
+async def launch(size: int) -> str:
+    """Launch, once."""
+    return "x" * size
+
+
+async def test_a_loop_goes_through_workers_that_may_do_no_more_than_their_own(acme: Operated) -> None:
+    """With what is too large for a message, what may start once, and the pieces of answers."""
+    script = (tool_call("price", {"item": "tea"}), tool_call("launch", {"size": LARGE}), "Done.")
+    agent = Agent(ScriptedEngine(*script), tools=[price, launch], name="shop")
+    async with split(acme, agent) as runtime:
+        async with asyncio.timeout(PATIENCE):
+            async with agent.run_stream("Buy.", runtime=runtime, loop_id="one") as stream:
+                pieces = [piece async for piece in stream.text()]
+        assert "".join(pieces) == "Done."
+        result = await runtime.result(agent, "one")
+        assert await runtime.journal.loops() == ["one"]
+        results = [one for message in result.messages for one in message.tool_results]
+        assert [len(one.text) for one in results] == [5, LARGE]
+        assert not await dead_letters(runtime.bus)
+
+
+async def test_what_may_start_once_is_not_started_again_by_another_worker(acme: Operated) -> None:
+    begun, runs = asyncio.Event(), list[str]()
+
+    @tool(safety=Safety.AT_MOST_ONCE)
+    async def start() -> str:
+        """Start something, once."""
+        runs.append("start")
+        begun.set()
+        await asyncio.sleep(600)
+        return ""
+
+    agent = Agent(ScriptedEngine(tool_call("start", {}), "Who knows."), tools=[start], name="starter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.LOOP)) as loop,
+        await NatsJournal.open(acme.creds("acme", Role.MODEL)) as model,
+        await NatsJournal.open(acme.creds("acme", Role.TOOLS)) as tools,
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        Crew(loop, [agent], ["loop"]),
+        Crew(model, [agent], ["model"]),
+        asyncio.timeout(PATIENCE),
+    ):
+        await runtime.submit(agent, "go", loop_id="one")
+        async with Crew(tools, [agent], ["tools"]):
+            await begun.wait()
+        async with Crew(tools, [agent], ["tools"]):
+            assert (await runtime.result(agent, "one")).output == "Who knows."
+    assert runs == ["start"]
+
+
+async def test_signals_reach_loops_and_time_passes_for_them(acme: Operated) -> None:
+    asked, stopped = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def wait(ctx: RunContext[None]) -> str:
+        """Work on until told to detach."""
+        asked.set()
+        await ctx.detach.wait()
+        return "detached"
+
+    @tool
+    async def sleep() -> str:
+        """Never return."""
+        try:
+            asked.set()
+            await asyncio.sleep(600)
+        finally:
+            stopped.set()
+        return ""
+
+    def agent(name: str, using: Any, **more: Any) -> Agent[Any, Any]:
+        engine = ScriptedEngine(tool_call(using.name, {}), "Done.")
+        return Agent(engine, tools=[using], name=name, **more)
+
+    waiting, sleeping = agent("waiting", wait), agent("sleeping", sleep)
+    asking = agent("asking", pay, limits=Limits(timeout=0.5))
+    async with split(acme, waiting, sleeping, asking) as runtime, asyncio.timeout(PATIENCE):
+        await runtime.submit(waiting, "go", loop_id="waiting")
+        await asked.wait()
+        await runtime.signal("waiting", "detach")
+        assert (await runtime.result(waiting, "waiting")).output == "Done."
+        asked.clear()
+        await runtime.submit(sleeping, "go", loop_id="sleeping")
+        await asked.wait()
+        await runtime.signal("sleeping", "cancel")
+        await stopped.wait()
+        await runtime.submit(asking, "go", loop_id="asking")
+        with pytest.raises(CancelledTimeout):
+            await runtime.result(asking, "asking")
+
+
+FORBIDDEN = [
+    "$JS.API.STREAM.INFO.JOURNAL_0",
+    "$JS.API.STREAM.MSG.GET.JOURNAL_0",
+    "$JS.API.DIRECT.GET.JOURNAL_0",
+    "$JS.API.DIRECT.GET.JOURNAL_0.fly.j.0.one.begin",
+    "$JS.API.DIRECT.GET.AGENT",
+    "$JS.API.STREAM.MSG.GET.AGENT",
+    "$JS.API.STREAM.MSG.GET.AGENT_TOOLS",
+    "$JS.API.STREAM.INFO.AGENT",
+    "$JS.API.STREAM.NAMES",
+    "$JS.API.STREAM.LIST",
+    "$JS.API.CONSUMER.CREATE.JOURNAL_0",
+    "$JS.API.CONSUMER.CREATE.AGENT_TOOLS.mine.tool.execute.price",
+    "$JS.API.CONSUMER.DURABLE.CREATE.AGENT.mine",
+    "$JS.API.CONSUMER.DURABLE.CREATE.AGENT_TOOLS.mine",
+    "$JS.API.CONSUMER.CREATE.OBJ_FLYBALL_WIRE_TOOLS",
+    "$JS.API.CONSUMER.MSG.NEXT.AGENT.model",
+    "$JS.API.CONSUMER.MSG.NEXT.AGENT.loop",
+    "$JS.API.CONSUMER.MSG.NEXT.AGENT_MODELS.model-for-shop",
+    "$JS.ACK.AGENT.loop.1.1.1.1.1",
+    "$JS.API.CONSUMER.DELETE.AGENT_TOOLS.tool-price",
+    "$JS.API.STREAM.CREATE.SPY",
+    "$JS.API.STREAM.UPDATE.AGENT_TOOLS",
+    "$JS.API.STREAM.DELETE.JOURNAL_0",
+    "$JS.API.STREAM.DELETE.AGENT_TOOLS",
+    "$JS.API.STREAM.PURGE.JOURNAL_0",
+    "$JS.API.STREAM.PURGE.AGENT_TOOLS",
+    "$JS.API.STREAM.PURGE.KV_CLAIMS",
+    "$JS.API.STREAM.MSG.DELETE.AGENT_DEAD",
+    "$JS.API.STREAM.MSG.GET.OBJ_FLYBALL_BLOBS",
+    "$JS.API.STREAM.MSG.GET.OBJ_FLYBALL_WIRE",
+    "$JS.API.DIRECT.GET.OBJ_FLYBALL_WIRE",
+    "$JS.API.DIRECT.GET.OBJ_FLYBALL_WIRE_TOOLS",
+    "$JS.API.DIRECT.GET.KV_CLAIMS.$KV.CLAIMS.x",
+    "$JS.API.DIRECT.GET.KV_AGENT_LOOPS.$KV.AGENT_LOOPS.one",
+    "$JS.API.STREAM.MSG.GET.KV_AGENT_TRAJECTORIES",
+    "$O.FLYBALL_WIRE.M.x",
+    "$KV.AGENT_LOOPS.one",
+    "fly.j.0.one.ended",
+    "agent.response.one",
+    "agent.request.one",
+    "agent.task.one",
+    "agent.signal.one",
+    "tool.execute.price",
+    "timer.at.one",
+    "fly.d.one",
+    "fly.n.0.one.ended",
+    "fly.dead.one.agent.response.one",
+    "fly.hire.model",
+    "_INBOX.loop.x",
+]
+UNHEARD = [
+    "agent.>", "agent.request.>", "agent.response.>", "fly.>", "fly.d.*", "fly.n.>", "tool.>", "_INBOX.>",
+    "_INBOX.api.>", "$JS.API.>", "$JS.>", ">", "$KV.>", "$O.>", "fly.hire.*",
+]  # fmt: skip
+
+
+async def test_a_tools_worker_breaks_in_nowhere(acme: Operated) -> None:
+    async def heard(message: Any) -> None:
+        raise AssertionError(f"{message.subject} was heard")
+
+    line = await connect(acme.creds("acme", Role.TOOLS))
+    try:
+        async with asyncio.timeout(PATIENCE):
+            for subject in FORBIDDEN:
+                with pytest.raises(PermissionDenied, match="a user of the role tools of the tenant 'acme'"):
+                    await line.request(subject, b"{}")
+            with pytest.raises(PermissionDenied, match=r"direct\.get\.journal_0"):
+                await after(line, "JOURNAL_0", "fly.j.0.>")
+            for subject in UNHEARD:
+                await line.subscribe(subject, heard)
+                with pytest.raises(PermissionDenied, match="may not hear"):
+                    await line.flush(subject)
+    finally:
+        await line.aclose()
+
+
+async def test_what_a_server_answers_is_taken_for_nothing_wherever_it_is_sent(acme: Operated) -> None:
+    """Who asks says on which subject the answer comes: it is a way to say something where one may not."""
+    asking = {
+        "$JS.API.CONSUMER.MSG.NEXT.AGENT_TOOLS.tools-for-x": b'{"batch": 1, "expires": 100000000}',
+        "$JS.API.STREAM.MSG.GET.KV_CLAIMS": b'{"last_by_subj": "$KV.CLAIMS.forged"}',
+        "$JS.API.CONSUMER.INFO.AGENT_TOOLS.tools-for-x": b"",
+        "tool.result.forged": b"{}",
+        "fly.hire.tools": b"{}",
+    }
+    sent_to = (
+        "fly.j.0.one.ended",
+        "agent.response.one",
+        "agent.signal.one",
+        "fly.dead.one.agent.request.one",
+        "fly.d.one",
+        "fly.n.0.one.ended",
+        "$JS.API.STREAM.PURGE.JOURNAL_0",
+        "$JS.API.STREAM.DELETE.AGENT",
+    )
+    agent = Agent(ScriptedEngine("One.", "Two."), name="counter")
+    forged = own("time", "x", Report("one", TimePassed(1.0)))
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        assert (await agent.run("?", runtime=runtime, loop_id="one")).output == "One."
+        before = await runtime.journal.read("one")
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            await hire(line, Post("AGENT_TOOLS", "tools-for-x", ("tool.for.x",)))
+            await line.request("$KV.CLAIMS.forged", forged)
+            for where in sent_to:
+                await line.request("tool.for.x", forged, {"Flyball-Length": "9"})
+                for subject, data in asking.items():
+                    await line.publish(subject, data, reply=where)
+            await line.flush()
+        finally:
+            await line.aclose()
+        assert await runtime.journal.read("one") == before
+        assert (await agent.run("?", runtime=runtime)).output == "Two."
+        assert (await runtime.result(agent, "one")).output == "One."
+        assert await runtime.journal.read("one") == before
+
+
+async def test_what_a_message_may_have_a_stream_do_is_done_for_nobody(acme: Operated) -> None:
+    """Sending another one at a time, taking all others away: not by who may send one."""
+    line = await connect(acme.creds("acme", Role.TOOLS))
+    later = {"Nats-Schedule": "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target": "agent.response.one"}
+    try:
+        for headers in (later, {"Nats-Rollup": "all"}):
+            for subject in ("tool.result.x", "tool.for.x", "$KV.CLAIMS.x"):
+                await line.request("$KV.CLAIMS.kept", b"1")
+                await line.request(subject, b"{}", headers)
+        kept = await line.request("$JS.API.STREAM.MSG.GET.KV_CLAIMS", b'{"last_by_subj": "$KV.CLAIMS.kept"}')
+        assert b'"message"' in kept.data
+    finally:
+        await line.aclose()
+    async with await NatsJournal.open(acme.creds("acme", Role.API)) as journal:
+        info = await journal.connection.js.stream_info("AGENT", ">")
+        assert info.state.messages == 0
+
+
+async def test_what_a_worker_asks_to_be_hired_for_is_its_own(acme: Operated) -> None:
+    asked = {
+        "loop": Post("AGENT", "loop", ("agent.task.>",)),
+        "another's": Post("AGENT", "model", ("agent.request.>",)),
+        "more": Post("AGENT_TOOLS", "tool-x", ("tool.execute.>",)),
+        "two": Post("AGENT_TOOLS", "tool-x", ("tool.execute.x", "tool.for.x")),
+        "journal": Post("JOURNAL_0", "tool-x", ("fly.j.0.>",)),
+        "other name": Post("AGENT_TOOLS", "tools-for-x", ("tool.execute.x",)),
+    }
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.LOOP)) as journal,
+        Crew(journal, [agent], ["loop"]),
+    ):
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            await hire(line, Post("AGENT_TOOLS", "tool-x", ("tool.execute.x",)))
+            await hire(line, Post("AGENT_TOOLS", "tools-for-x", ("tool.for.x",)))
+            for post in asked.values():
+                with pytest.raises(PermissionDenied, match="a tools worker has no messages from"):
+                    await hire(line, post)
+        finally:
+            await line.aclose()
+
+
+async def test_results_of_tools_cannot_speak_for_models(acme: Operated) -> None:
+    """What a tools worker may say, it may say of its calls."""
+    asked = asyncio.Event()
+
+    @tool
+    async def sleep() -> str:
+        """Never return."""
+        asked.set()
+        await asyncio.sleep(600)
+        return ""
+
+    agent = Agent(ScriptedEngine(tool_call("sleep", {}), "Done."), tools=[sleep], name="sleeping")
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        await runtime.submit(agent, "go", loop_id="one")
+        await asked.wait()
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            forged = write_signal("one", Signal(SignalType.CANCEL, "s1", "eve"), 1.0)
+            await line.request("tool.result.forged", forged)
+        finally:
+            await line.aclose()
+        while not (letters := await dead_letters(runtime.bus)):  # noqa: ASYNC110 - it is looked for
+            await asyncio.sleep(0.05)
+        assert (letters[0][1].subject, letters[0][1].code) == ("tool.result.forged", "CONFIG_INVALID_MESSAGE")
+        assert not [one for one in await runtime.journal.read("one") if isinstance(one, SignalReceived)]
+
+
+@pytest.mark.parametrize(
+    ("role", "kinds", "told"),
+    [
+        (Role.TOOLS, ["loop", "tools"], "is no worker of the kind loop: serve only tools"),
+        (Role.MODEL, ["tools"], "is no worker of the kind tools: serve only model"),
+        (Role.API, ["loop"], "is no worker at all"),
+    ],
+)
+async def test_a_worker_of_another_kind_does_not_begin(
+    acme: Operated, role: Role, kinds: list[Kind], told: str
+) -> None:
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with await NatsJournal.open(acme.creds("acme", role)) as journal:
+        with pytest.raises(UserError, match=told):
+            Crew(journal, [agent], kinds)
+
+
+async def test_one_worker_of_all_kinds_may_begin_loops_in_its_tools(acme: Operated) -> None:
+    expert = Agent(ScriptedEngine("42"), name="expert")
+    agent = Agent(
+        ScriptedEngine(tool_call("expert", {"prompt": "?"}), "It is 42."),
+        tools=[expert.as_tool()],
+        name="boss",
+    )
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.ALL)) as journal,
+        Crew(journal, [agent, expert], nearby=False),
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        assert (await agent.run("?", runtime=runtime)).output == "It is 42."
+
+
+async def test_a_worker_whose_credentials_are_revoked_ends_and_says_why(acme: Operated) -> None:
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    journal = await NatsJournal.open(acme.creds("acme", Role.LOOP))
+    async with journal, Crew(journal, [agent], ["loop"]) as crew:
+        working = asyncio.ensure_future(crew.work())
+        await acme.tenancy.revoke("acme", Role.LOOP)
+        with pytest.raises(JournalUnreachable, match=r"closed by the server \(.*revoked"):
+            await asyncio.wait_for(working, PATIENCE)

@@ -1,0 +1,186 @@
+"""Tenants on a server that runs: nobody sees another's, and what is changed holds from then on."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from flyball import Agent
+from flyball.core.errors import JournalFull, LoopNotFound, UnknownTenant, UserError
+from flyball.runtime.nats import Crew, NatsJournal, NatsOptions, NatsRuntime
+from flyball.runtime.nats.accounts import Folder, Quota
+from flyball.runtime.nats.accounts.quota import read_size, tell_size
+from flyball.runtime.nats.connection import Connection, connect
+from flyball.runtime.nats.identity import Role, identity_of
+from flyball.testing import ScriptedEngine
+from flyball.testing.conformance.samples import numbered
+from tests.patience import PATIENCE
+from tests.runtime.nats.accounts.conftest import Operated
+
+
+async def test_what_one_tenant_has_no_other_sees(acme: Operated) -> None:
+    await acme.tenancy.add("globex", Quota())
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.API)) as ours,
+        await NatsJournal.open(acme.creds("globex", Role.API)) as theirs,
+    ):
+        await ours.append("loop", numbered(2), 0)
+        assert (await ours.loops(), await theirs.loops()) == (["loop"], [])
+        with pytest.raises(LoopNotFound):
+            await theirs.loops(before="loop")
+        await theirs.append("loop", numbered(1), 0)
+        assert [len(await one.read("loop")) for one in (ours, theirs)] == [2, 1]
+    used = {one.tenant: one for one in await acme.tenancy.used()}
+    assert set(used) == {"acme", "globex"}
+    assert (used["acme"].quota.disk, used["globex"].quota.disk) == (64 * 2**20, 0)
+    assert used["acme"].disk > used["globex"].disk > 0
+    assert (used["acme"].streams, used["acme"].consumers, used["acme"].error) == (14, 0, "")
+
+
+async def test_files_are_their_owners_alone(acme: Operated) -> None:
+    folder = acme.folder.path
+    for path in folder.rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not list(folder.rglob(".*"))
+    told = (folder / "resolver.conf").read_text()
+    assert not [seed for seed in folder.rglob("*.nk") if seed.read_text().strip() in told], "none for servers"
+    who = identity_of(acme.creds("acme", Role.TOOLS).credentials)
+    assert (who.tenant, who.role, who.inbox) == ("acme", Role.TOOLS, "_INBOX.tools")
+    with pytest.raises(UserError, match="has an operator"):
+        acme.folder.make("again")
+
+
+def written(options: NatsOptions) -> str:
+    """The credentials in their file."""
+    return Path(options.credentials or "").read_text(encoding="utf-8")
+
+
+async def until_refused(line: Connection, options: NatsOptions) -> None:
+    """Wait until a user is let in no more."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await (await connect(msgspec.structs.replace(options, patience=2.0))).aclose()
+            except UserError:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_credentials_are_renewed_and_revoked_while_it_runs(acme: Operated, tmp_path: Path) -> None:
+    old = tmp_path / "old.creds"
+    old.write_text(written(acme.creds("acme", Role.API)))
+    before = msgspec.structs.replace(acme.creds("acme", Role.API), credentials=str(old))
+    acme.folder.creds("acme", Role.API)
+    line = await connect(before)
+    try:
+        gone = await acme.tenancy.revoke("acme", Role.API, but_newest=True)
+        assert len(gone) == 1
+        await until_refused(line, before)
+        async with await NatsJournal.open(acme.creds("acme", Role.API)) as journal:
+            await journal.append("loop", numbered(1), 0)
+        await acme.tenancy.revoke("acme", Role.API)
+        await until_refused(line, acme.creds("acme", Role.API))
+        await (await connect(acme.creds("acme", Role.TOOLS))).aclose()
+    finally:
+        await line.aclose()
+
+
+async def test_who_is_removed_is_gone_with_all_that_was_there(acme: Operated) -> None:
+    options = acme.creds("acme", Role.API)
+    text = msgspec.structs.replace(options, credentials=written(options))
+    async with await NatsJournal.open(text) as journal:
+        await journal.append("loop", numbered(1), 0)
+    await acme.tenancy.remove("acme")
+    assert acme.folder.tenants() == []
+    with pytest.raises(UserError, match="does not let this user in"):
+        await connect(text)
+    with pytest.raises(UnknownTenant, match="there is no tenant 'acme'"):
+        await acme.tenancy.used("acme")
+    await acme.tenancy.add("acme", Quota())
+    async with await NatsJournal.open(acme.creds("acme", Role.API)) as journal:
+        assert await journal.loops() == []
+
+
+async def test_a_full_account_waits_and_goes_on_when_there_is_room(acme: Operated) -> None:
+    """And leaves all others alone."""
+    await acme.tenancy.add("globex", Quota(disk=64 * 2**20))
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.ALL)) as journal,
+        Crew(journal, [agent]),
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        await NatsJournal.open(acme.creds("globex", Role.API)) as theirs,
+        asyncio.timeout(PATIENCE),
+    ):
+        used = (await acme.tenancy.used("acme"))[0].disk
+        await acme.tenancy.change("acme", Quota(disk=used + 300_000))
+        text = "x" * 100_000
+        asked = [agent.begun(text, {"loop_id": f"filler-{n}"})[1] for n in range(50)]
+        fitted = 0
+
+        async def fill() -> None:
+            nonlocal fitted
+            for started in asked:
+                await runtime.ask_for(started)
+                fitted += 1
+
+        with pytest.raises(JournalFull, match="the tenant 'acme' has used up its quota") as caught:
+            await fill()
+        assert (caught.value.retryable, caught.value.details["tenant"]) == (True, "acme")
+        assert 0 < fitted < 50
+        with pytest.raises(JournalFull):
+            await journal.append("more", numbered(9_000), 0)
+        assert await theirs.append("loop", numbered(5), 0) == 5
+        await acme.tenancy.change("acme", Quota(disk=64 * 2**20))
+        for loop in range(fitted):
+            assert await runtime.journal.wait(f"filler-{loop}", 0)
+            assert (await runtime.result(agent, f"filler-{loop}")).output == "Hello."
+
+
+async def test_names_that_cannot_be_and_those_that_are_there(acme: Operated) -> None:
+    for name in ("", "Acme", "../x", "a.b", "x" * 64, "-a", "*"):
+        with pytest.raises(UserError, match="a tenant's name"):
+            await acme.tenancy.add(name, Quota())
+        with pytest.raises(UnknownTenant):
+            acme.folder.account(name)
+    with pytest.raises(UserError, match="there is a tenant 'acme'"):
+        await acme.tenancy.add("acme", Quota())
+
+
+async def test_an_operator_that_the_servers_do_not_know(acme: Operated, tmp_path: Path) -> None:
+    from flyball.runtime.nats.accounts import Tenancy
+
+    stranger = Folder(tmp_path / "stranger")
+    stranger.make("stranger")
+    options = msgspec.structs.replace(acme.options, patience=5.0)
+    with pytest.raises(UserError, match=r"do the servers include the resolver\.conf"):
+        await Tenancy(stranger, options).add("eve", Quota())
+    with pytest.raises(UserError, match="flyball tenants init"):
+        await Tenancy(Folder(tmp_path / "nothing"), options).add("eve", Quota())
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("10GiB", 10 * 2**30), ("500MB", 500_000_000), ("1.5k", 1536), ("17", 17), ("17 b", 17), ("none", 0)],
+)
+def test_sizes_as_people_write_them(text: str, size: int) -> None:
+    assert read_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "ten", "-1", "10XB", "1e9"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UserError, match="is no size"):
+        read_size(text)
+
+
+def test_sizes_are_told_and_quotas_can_be() -> None:
+    assert [tell_size(n) for n in (5, 2048, 3 * 2**30, 2**41)] == ["5 B", "2.0 KiB", "3.0 GiB", "2.0 TiB"]
+    with pytest.raises(UserError, match="flyball needs"):
+        Quota(streams=3)
+    with pytest.raises(UserError, match="a number from 0"):
+        Quota(disk=-1)
