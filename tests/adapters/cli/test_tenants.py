@@ -35,7 +35,7 @@ def tenants(flyball: Flyball, operator: Operated) -> Iterator[Tenants]:
 def test_a_tenant_is_made_listed_changed_and_removed(tenants: Tenants, operator: Operated) -> None:
     assert tenants("list").err == "there are no tenants: flyball tenants add NAME makes one\n"
     made = tenants("add", "acme", "--disk", "1GiB", "--connections", "9")
-    roles = ("api", "loop", "model", "tools", "all")
+    roles = ("api", "loop", "model", "tools", "dispatch", "all")
     assert made.out.split() == [
         str(operator.folder.path / "tenants/acme" / f"{role}.creds") for role in roles
     ]
@@ -79,7 +79,10 @@ def test_credentials_are_made_and_revoked(tenants: Tenants) -> None:
         (["add", "acme", "--streams", "3"], "flyball needs 17 in an account"),
         (["quota", "nobody", "--disk", "1GiB"], "there is no tenant 'nobody'"),
         (["creds", "nobody", "api"], "there is no tenant 'nobody'"),
-        (["creds", "acme", "cook"], "there is no role 'cook'; there are api, loop, model, tools, all"),
+        (
+            ["creds", "acme", "cook"],
+            "there is no role 'cook'; there are api, loop, model, tools, dispatch, all",
+        ),
         (["creds", "acme", "api", "--days", "-1"], "--days -1: give a number from 0"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,11 +12,15 @@ import pytest
 from flyball import Agent, RunContext, tool
 from flyball.core.errors import CancelledTimeout, JournalUnreachable, PermissionDenied, UserError
 from flyball.core.events import SignalReceived, TimePassed
+from flyball.core.forms.semstreams import UserMessage
 from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
 from flyball.core.tools import Safety
+from flyball.orchestrate.channels import signal_of
 from flyball.orchestrate.commands import Report
+from flyball.orchestrate.permissions import Policy
 from flyball.runtime.nats import Crew, NatsJournal, NatsRuntime
+from flyball.runtime.nats.channel import NatsChannel
 from flyball.runtime.nats.connection import connect
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.fetching import after
@@ -86,6 +90,30 @@ async def test_a_loop_goes_through_workers_that_may_do_no_more_than_their_own(ac
         assert await runtime.journal.loops() == ["one"]
         results = [one for message in result.messages for one in message.tool_results]
         assert [len(one.text) for one in results] == [5, LARGE]
+        assert not await dead_letters(runtime.bus)
+
+
+async def test_people_are_talked_with_by_a_worker_that_may_do_that(acme: Operated) -> None:
+    agent = Agent(ScriptedEngine(tool_call("pay", {}), "Done."), tools=[pay], name="shop")
+    async with (
+        split(acme, agent) as runtime,
+        await NatsJournal.open(acme.creds("acme", Role.DISPATCH)) as journal,
+        Crew(journal, [agent], ["dispatch"], dispatch={"policy": Policy(roles={"ann": ("admin",)})}),
+    ):
+        channel = NatsChannel(runtime.bus, "web", "shop")
+        said = UserMessage(
+            message_id="m", channel_type="web", channel_id="shop", user_id="ann", content="Buy."
+        )
+        await channel.say(said)
+        told: list[str] = []
+        async with asyncio.timeout(PATIENCE), aclosing(channel.responses()) as responses:
+            async for _, response in responses:
+                told.append(response.type)
+                if response.type == "prompt":
+                    await channel.say(signal_of(response.actions[0], response, "s", "ann"))
+                if response.type in ("result", "error"):
+                    break
+        assert (told[-1], response.content) == ("result", "Done.")
         assert not await dead_letters(runtime.bus)
 
 
