@@ -93,7 +93,7 @@ async def test_up_serves_agents_and_signals_reach_their_loops(bill: NatsOptions,
 
 def test_up_keeps_its_secret_and_a_second_one_is_refused(up: list[str], process: Flyball) -> None:
     assert up[0].startswith("NATS at nats://127.0.0.1:")
-    assert up[-1] == "ready: loop, model, tools for shop, greeter"
+    assert up[-1] == "ready: loop, model, tools, dispatch for shop, greeter"
     for file in ("running.json", "server.conf"):
         assert stat.S_IMODE((server_folder() / file).stat().st_mode) == 0o600
     again = process("up", AGENTS)

@@ -7,7 +7,7 @@ from dataclasses import fields
 from inspect import signature
 
 from flyball.adapters.cli import exits
-from flyball.adapters.cli.app import app, identity, mcp, models, tokens
+from flyball.adapters.cli.app import app, identity, mcp, models, tenants, tokens
 from flyball.adapters.cli.ask import ask
 from flyball.adapters.cli.driven import Driven
 from flyball.adapters.cli.shared import Shared
@@ -20,7 +20,7 @@ def words(cells: list[str]) -> set[str]:
 
 
 def test_commands() -> None:
-    named = {name for name in (*app, *identity, *models, *mcp, *tokens) if not name.startswith("-")}
+    named = {name for name in (*app, *identity, *models, *mcp, *tenants, *tokens) if not name.startswith("-")}
     assert {word for word in words(column("cli.md", "command")) if not word.startswith("-")} == named
 
 

@@ -12,7 +12,7 @@ import pytest
 from flyball import Agent, RunContext, tool
 from flyball.core.errors import CancelledTimeout, JournalUnreachable, PermissionDenied, UserError
 from flyball.core.events import SignalReceived, TimePassed
-from flyball.core.forms.semstreams import UserMessage
+from flyball.core.forms.semstreams import UserMessage, UserResponse
 from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
 from flyball.core.tools import Safety
@@ -105,15 +105,15 @@ async def test_people_are_talked_with_by_a_worker_that_may_do_that(acme: Operate
             message_id="m", channel_type="web", channel_id="shop", user_id="ann", content="Buy."
         )
         await channel.say(said)
-        told: list[str] = []
+        told: list[UserResponse] = []
         async with asyncio.timeout(PATIENCE), aclosing(channel.responses()) as responses:
             async for _, response in responses:
-                told.append(response.type)
+                told.append(response)
                 if response.type == "prompt":
                     await channel.say(signal_of(response.actions[0], response, "s", "ann"))
                 if response.type in ("result", "error"):
                     break
-        assert (told[-1], response.content) == ("result", "Done.")
+        assert (told[-1].type, told[-1].content) == ("result", "Done.")
         assert not await dead_letters(runtime.bus)
 
 
