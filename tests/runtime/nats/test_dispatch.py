@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ from flyball.runtime.nats.wire import AGENT
 from tests.orchestrate.channels.test_dispatcher import ROLES, agents
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import emptied
+from tests.runtime.nats.test_kills import Worker
+from tests.runtime.nats.worker_child import make_agent, make_bomber
 
 OPTIONS: dict[str, Any] = {"policy": Policy(roles=ROLES)}
 
@@ -135,3 +138,30 @@ async def test_a_stream_of_pieces_is_joined(journal: NatsJournal) -> None:
         pieces = [one for one in told if one.type == "stream"]
         assert "".join([one.content for one in pieces]) in ("", told[-1].content)
         assert len(pieces) <= 3
+
+
+async def test_who_talks_with_people_is_killed_and_everybody_is_told_once(
+    nats: NatsOptions, journal: NatsJournal, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    walkers = [make_agent(), make_bomber()]
+    dispatch = Worker(nats, log, "dispatch")
+    try:
+        async with Crew(journal, walkers, ["loop", "model", "tools"]):
+            bus = Bus(journal.connection, journal.layout)
+            channels = [NatsChannel(bus, "slack", new_id()) for _ in range(8)]
+            for number, channel in enumerate(channels):
+                await channel.say(message(channel, "Walk.", by=f"user{number}"))
+                if number % 3 == 2:
+                    dispatch.kill()
+            for number in (20, 30):
+                await asyncio.sleep(number / 100)  # wherever it is just then
+                dispatch.kill()
+            for channel in channels:
+                _, told = await until(channel, "result")
+                assert told[-1].content == "all done"
+                lasting = [one.response_id for one in told if one.type != "stream"]
+                assert len(set(lasting)) == len(lasting), lasting
+    finally:
+        dispatch.stop()
