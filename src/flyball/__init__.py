@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from flyball.context.knowledge import Knowledge
     from flyball.context.knowledge_base import KnowledgeBase
     from flyball.context.policy import ContextPolicy
+    from flyball.context.recall import Recall, recall
     from flyball.context.refreshing import refresh_index
     from flyball.context.retriever import Index, Retriever
     from flyball.context.sqlite_knowledge import SQLiteKnowledgeBase
@@ -357,6 +358,8 @@ _LATER = {
     "keep_last_n": "flyball.orchestrate.flow.filters",
     "KeywordScorer": "flyball.rerank.keyword",
     "Knowledge": "flyball.context.knowledge",
+    "Recall": "flyball.context.recall",
+    "recall": "flyball.context.recall",
     "KnowledgeBase": "flyball.context.knowledge_base",
     "limited": "flyball.inference.limiting",
     "load_folder": "flyball.context.chunking.folder",
@@ -589,6 +592,8 @@ __all__ = [
     "Journal",
     "KeywordScorer",
     "Knowledge",
+    "Recall",
+    "recall",
     "KnowledgeBase",
     "Limits",
     "LocalRuntime",

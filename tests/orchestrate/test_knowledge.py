@@ -12,6 +12,7 @@ import pytest
 
 from flyball import (
     Agent,
+    AutoContext,
     InputGuardrail,
     Knowledge,
     MemoryJournal,
@@ -21,6 +22,7 @@ from flyball import (
     SQLiteJournal,
     SQLiteKnowledgeBase,
     StaticKnowledgeBase,
+    recall,
     tool,
 )
 from flyball.core.errors import KnowledgeFailed, UserError
@@ -390,3 +392,63 @@ async def test_a_task_that_brings_its_context_needs_no_other(when: Any) -> None:
     assert (library.asked, library.stored) == ([], ["yes"])
     assert result.messages[1].role is Role.USER
     assert fold(await result.events()) == result.state
+
+
+# After a summary
+
+
+def remembering(library: Any, **options: Any) -> tuple[Agent[Any, str], ScriptedEngine]:
+    """An agent whose history is summed up before its first turn, and the model that answers."""
+    engine = ScriptedEngine("Ann's.", "Ann's.")
+    compacting = AutoContext(25, keep_last_n=2, summary_model=ScriptedEngine("They talked."))
+    knowledge = Knowledge(library, when="compaction", placement="before_user", prefix="", **options)
+    return Agent(engine, features=[compacting, knowledge]), engine
+
+
+TALK = [
+    user("Let us plan a party, with all our friends."),
+    assistant("With pleasure, and with many guests."),
+    user("The cake is Ann's, the lamp is Ben's."),
+    assistant("Noted, and I shall not forget it."),
+    user("The music begins at eight, in the garden."),
+    assistant("At eight it is, and not a minute later."),
+]
+
+
+async def test_what_was_summed_up_is_recalled() -> None:
+    agent, engine = remembering(recall)
+    result = await agent.run("Whose is the cake?", messages=TALK)
+    sent = engine.calls[0].messages
+    assert "The cake" not in "".join([message.text for message in sent[:-1]]), "it was summed up"
+    assert texts(sent[-1]) == ["user: The cake is Ann's, the lamp is Ben's.", "Whose is the cake?"]
+    (prepared,) = [one for one in await only(TurnPrepared, result) if one.compact is None]
+    assert prepared.notes == ("knowledge",)
+    assert "recalled" not in result.messages[-2].text, "the history stays as it was said"
+
+
+async def test_without_a_summary_nobody_is_asked() -> None:
+    library = Library()
+    agent, _ = remembering(library)
+    await agent.run("Hello")
+    assert library.asked == []
+    await agent.run("Whose is the cake?", messages=TALK)
+    assert library.asked == ["Whose is the cake?"]
+
+
+async def test_what_is_told_is_within_its_tokens() -> None:
+    agent, engine = remembering(Library("word " * 10_000), max_tokens=100)
+    await agent.run("Whose is the cake?", messages=TALK)
+    assert len(engine.calls[0].messages[-1].text) < 100 * 4 + 100
+    engine = ScriptedEngine("So it is.")
+    await Agent(engine, features=[Knowledge(Library("word " * 10_000), max_tokens=100)]).run("Hello?")
+    assert len(engine.calls[0].messages[0].text) < 100 * 4 + 100
+    with pytest.raises(UserError, match="max_tokens=0"):
+        Knowledge(Library(), max_tokens=0)
+
+
+async def test_what_was_recalled_is_not_asked_for_again_by_a_replay() -> None:
+    library = Library()
+    agent, _ = remembering(library)
+    result = await agent.run("Whose is the cake?", messages=TALK, journal=(journal := MemoryJournal()))
+    assert (await agent.replay(result.run_id, journal=journal)).output == "Ann's."
+    assert len(library.asked) == 1

@@ -13,7 +13,7 @@ from flyball.core.context_provider import ContextProvider
 from flyball.core.errors import UserError
 from flyball.core.feature import Feature
 
-When: TypeAlias = Literal["run", "turn"]
+When: TypeAlias = Literal["run", "turn", "compaction"]
 OnError: TypeAlias = Literal["raise", "degrade"]
 Asked: TypeAlias = KnowledgeBase | ContextProvider
 """Who can be asked: for text, by `retrieve(query)`, or for messages, by `build(query)`."""
@@ -29,6 +29,8 @@ class Knowledge(Feature):
       found joins the instructions, stays in the history, and is recorded in `Admitted`.
     - `when="turn"`: before each model call, about what the user said last. What was found is in what is sent,
       and nowhere in the history; it is recorded in `TurnPrepared`.
+    - `when="compaction"`: as with `"turn"`, but only once what was said is summed up. A function that gives
+      the base then sees in `ctx.messages` what the summary stands for (see `flyball.context.recall`).
 
     What was recorded is not asked for again, by a resume, a replay or another driver. Nothing is asked where
     the user said no word, or where a task brought its context along.
@@ -51,6 +53,7 @@ class Knowledge(Feature):
         prefix: what knowledge begins with. Where it is not given, `"[Knowledge Context] "`; but what a
             provider gives for a turn is sent as it is.
         name: what it is called in journals and errors.
+        max_tokens: how many tokens of what was found are told, about; the rest is cut from its middle.
 
     Raises:
         UserError: an option that cannot be.
@@ -66,6 +69,7 @@ class Knowledge(Feature):
         on_error: OnError = "raise",
         prefix: str | None = None,
         name: str = "knowledge",
+        max_tokens: int | None = None,
     ) -> None:
         if not _can_be_asked(base) and not callable(base):
             raise UserError(
@@ -77,7 +81,7 @@ class Knowledge(Feature):
         policy: Any = getattr(base, "policy", None)
         if isinstance(policy, ContextPolicy):
             when = when or ("turn" if policy.ephemeral else "run")
-            placement = placement or (policy.placement if when == "turn" else "system")
+            placement = placement or (policy.placement if when != "run" else "system")
         when, placement = when or "run", placement or "system"
         _one_of("when", when, When)
         _one_of("placement", placement, Placement)
@@ -90,13 +94,16 @@ class Knowledge(Feature):
             )
         if prefix is not None and not isinstance(prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserError(f"prefix= takes text, not {prefix!r}")
+        if max_tokens is not None and not max_tokens > 0:
+            raise UserError(f"max_tokens={max_tokens!r}: give a number above 0, or none")
         self.base = base
+        self.max_tokens = max_tokens
         self.auto_store = bool(auto_store)
         self.when: When = when
         self.placement: Placement = placement
         self.on_error: OnError = on_error
         self.prefix = PREFIX if prefix is None else prefix
-        self.verbatim = prefix is None and when == "turn"
+        self.verbatim = prefix is None and when != "run"
         self.name = name
 
     def base_of(self, context: RunContext[Any]) -> Any:

@@ -33,6 +33,12 @@ def remembered(state: State) -> Sequence[Message]:
     return state.history if done is None or done.made is None else edited(state.history, (done.made,))
 
 
+def summed_up_in(state: State) -> tuple[Message, ...]:
+    """What the summary stands for, as it was said; nothing where there is none."""
+    made = None if state.compaction is None else state.compaction.made
+    return () if made is None else tuple(state.history[made.start : made.stop])
+
+
 def to_sum_up(state: State) -> Sequence[Message]:
     """What is being summed up: from the head to where the plan says, with the summary before in its place."""
     assert state.compaction is not None, "there is a plan"

@@ -11,7 +11,10 @@ from flyball.core.context import RunContext
 from flyball.core.encodable import clean_text
 from flyball.core.errors import FlyballError, KnowledgeFailed
 from flyball.core.messages import Message, Role, Text
+from flyball.core.tokens import by_bytes
+from flyball.core.truncation import truncate_text
 from flyball.orchestrate.awaiting import answer_of
+from flyball.orchestrate.compacted import summed_up_in
 from flyball.orchestrate.failing import heed_takeover
 from flyball.orchestrate.provided import relevance_of, sources_of, texts_of
 from flyball.orchestrate.state import State
@@ -55,15 +58,24 @@ async def known_of_turn(
     """
     knew, degraded, relevance = list[str](), list[str](), list[float]()
     question = _question(state.history)
+    covered = summed_up_in(state)
     for base in bases:
-        if base.when != "turn" or not question or state.spec.briefed:
+        if base.when == "run" or not question or state.spec.briefed:
             continue
-        told = await _asked(base, context, question, degraded)
+        if base.when == "compaction" and not covered:
+            continue
+        seen = context if base.when == "turn" else _seeing(context, covered)
+        told = await _asked(base, seen, question, degraded)
         relevance += told.relevance
         if told.texts:
             messages = (_with_system if base.placement == "system" else _with_user)(messages, told.texts)
             knew.append(f"{base.name}: {told.sources}" if told.sources else base.name)
     return messages, knew, degraded, max(relevance, default=None)
+
+
+def _seeing(context: RunContext[Any], messages: tuple[Message, ...]) -> RunContext[Any]:
+    """The context, as whoever is asked about what was summed up sees it."""
+    return RunContext(context.deps, replace(context.facts, history=messages), context.home)
 
 
 async def store(bases: tuple[Knowledge, ...], state: State, context: RunContext[Any]) -> None:
@@ -132,7 +144,20 @@ async def _asked(base: Knowledge, context: RunContext[Any], question: str, degra
         return _Told()
     prefix = base.prefix_of(asked)
     said = () if relevance is None else (relevance,)
+    if base.max_tokens is not None:
+        texts = _within(texts, base.max_tokens)
     return _Told(tuple([f"{prefix}{text}" for text in texts]), sources if texts else "", said)
+
+
+def _within(texts: tuple[str, ...], tokens: int) -> tuple[str, ...]:
+    """As many of some texts as there is room for; the last of them cut."""
+    kept: list[str] = []
+    for text in texts:
+        if tokens <= 0:
+            break
+        kept.append(truncate_text(text, tokens))
+        tokens -= by_bytes(text)
+    return tuple(kept)
 
 
 def _text(found: Any) -> tuple[str, ...]:
