@@ -1,6 +1,6 @@
 """Golden journals: what a release has written, and what it took it to mean. Later ones must mean the same.
 
-    python -m tests.golden.facts       # writes those of this release, under the version of the journal's format
+    python -m tests.golden.facts       # writes those of this release, under the version of the format
 
 They are made anew only for a new version of the format; those of older ones stay as they are.
 """
