@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from flyball.core.errors import FlyballError, JournalFull, JournalUnreachable, OrchestrationFailure
+from flyball.core.errors import (
+    FlyballError,
+    JournalFull,
+    JournalTooNew,
+    JournalUnreachable,
+    OrchestrationFailure,
+)
 from flyball.runtime.nats.company import Company
 from flyball.runtime.nats.hiring import Post, hire
 from flyball.runtime.nats.subjects import FORWARDED
@@ -202,9 +208,10 @@ class Postman:
             await self._say(delivery, b"-NAK")
             raise
         except Exception as error:
-            # A server that is away, or full, is not the message's fault.
-            away = isinstance(error, JournalUnreachable | JournalFull)
-            hopeless = isinstance(error, FlyballError) and not error.retryable
+            # A server that is away, or full, is not the message's fault. And what a newer flyball wrote is for
+            # newer workers, which are there while a cluster is brought up to date.
+            away = isinstance(error, JournalUnreachable | JournalFull | JournalTooNew)
+            hopeless = isinstance(error, FlyballError) and not error.retryable and not away
             if hopeless or (delivery.times >= self._post.tries and not away):
                 await self._put_aside(delivery, error)
             else:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from flyball.core.errors import InvalidMessage
+from flyball.core.errors import InvalidMessage, JournalTooNew
 from flyball.core.forms.semstreams import AnyPayload, Envelope, Refusal, read_envelope, write_envelope
 
 T = TypeVar("T")
@@ -62,8 +62,8 @@ def read_exact(data: bytes, body: type[T], place: str) -> T | None:
     """What a message means in our own form; None where somebody else has sent it.
 
     Raises:
-        InvalidMessage: it is no envelope, or another release of flyball has sent it. `reason` in the details
-            is a `Refusal`.
+        InvalidMessage: it is no envelope. `reason` in the details is a `Refusal`.
+        JournalTooNew: a newer flyball has sent it.
     """
     try:
         framed: _Framed[T] = _decoder(body).decode(data)
@@ -101,7 +101,7 @@ def not_for(place: str, payload: object, wanted: str) -> InvalidMessage:
     )
 
 
-def _unreadable(data: bytes, place: str, error: Exception) -> InvalidMessage:
+def _unreadable(data: bytes, place: str, error: Exception) -> InvalidMessage | JournalTooNew:
     """Why bytes could not be read, as exactly as it can be told."""
     try:
         exact = _decoder(Raw).decode(data).flyball
@@ -116,7 +116,14 @@ def _unreadable(data: bytes, place: str, error: Exception) -> InvalidMessage:
     return InvalidMessage(f"not readable: {error}", subject=place, reason=Refusal.BAD_PAYLOAD)
 
 
-def _other_release(place: str, version: int) -> InvalidMessage:
+def _other_release(place: str, version: int) -> InvalidMessage | JournalTooNew:
+    """A newer one's is left to those who can read it; of an older one there is none that cannot be."""
+    if version > VERSION:
+        return JournalTooNew(
+            f"a newer flyball has sent it (version {version}; this one reads {VERSION}): it is left to newer "
+            "workers",
+            subject=place,
+        )
     return InvalidMessage(
         f"another release of flyball has sent it (version {version}; this one reads {VERSION}): "
         "run the same release everywhere",

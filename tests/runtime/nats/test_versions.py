@@ -1,0 +1,91 @@
+"""Workers of this release beside those of the next: what only newer ones can read is left to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from flyball.core.errors import InvalidMessage, JournalTooNew
+from flyball.core.events import VERSION as JOURNAL
+from flyball.core.events import Resumed
+from flyball.core.ids import new_id
+from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
+from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.dead import dead_letters
+from flyball.runtime.nats.messages.frame import VERSION, read_exact
+from flyball.runtime.nats.messages.told import write_task
+from flyball.runtime.nats.runtime import NatsRuntime
+from flyball.runtime.nats.subjects import task_subject
+from tests.orchestrate.channels.test_dispatcher import agents
+from tests.patience import PATIENCE
+from tests.runtime.nats.conftest import emptied
+
+
+@pytest.fixture
+async def journal(nats: NatsOptions) -> AsyncIterator[NatsJournal]:
+    async with emptied(nats) as made:
+        yield made
+
+
+def newer(data: bytes) -> bytes:
+    """A message as the next release might write it."""
+    message = msgspec.json.decode(data)
+    message["flyball"]["version"] = VERSION + 1
+    return msgspec.json.encode(message)
+
+
+def test_what_a_newer_one_wrote_is_known_for_that() -> None:
+    written = b'{"type":{"domain":"a","category":"b","version":"v1"},"flyball":{"version":%d,"body":%s}}'
+    for body in (b"7", b'{"other":1}'):
+        with pytest.raises(JournalTooNew, match="newer"):
+            read_exact(written % (VERSION + 1, body), int, "here")
+    with pytest.raises(InvalidMessage, match="another release"):
+        read_exact(written % (VERSION - 1, b"7"), int, "here")
+    assert read_exact(written % (VERSION, b"7"), int, "here") == 7
+
+
+async def test_a_task_of_a_newer_release_waits_for_a_newer_worker(
+    journal: NatsJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = agents()[0]
+    _, started, _ = agent.begun("Hello", {"loop_id": new_id()})
+    bus, runtime = Bus(journal.connection, journal.layout), NatsRuntime(journal)
+    await bus.set_up()
+    async with Crew(journal, agents(), hold=1.0):
+        await bus.publish(task_subject(started.loop_id), newer(write_task(started)), new_id())
+        other = await runtime.submit(agent, "Beside it")
+        assert (await runtime.result(agent, other)).output == "Beside it"
+        await asyncio.sleep(1.5)  # for as long as five tries would take, and they would be the end of it
+        assert not await journal.read(started.loop_id)
+    assert not await dead_letters(bus), "it is not put aside"
+    monkeypatch.setattr("flyball.runtime.nats.messages.frame.VERSION", VERSION + 1)
+    async with Crew(journal, agents(), hold=1.0), asyncio.timeout(PATIENCE):
+        await journal.wait(started.loop_id, 0)
+        assert (await runtime.result(agent, started.loop_id)).output == "Hello"
+
+
+async def test_a_loop_that_a_newer_worker_went_on_with_is_left_to_it(
+    journal: NatsJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = agents()[0]
+    runtime = NatsRuntime(journal)
+    async with Crew(journal, agents(), hold=1.0):
+        loop = await runtime.submit(agent, "book it")
+        while not (await journal.read(loop))[-1:]:
+            await journal.wait(loop, 0)
+        async with asyncio.timeout(PATIENCE):
+            while len(await journal.read(loop)) < 2:  # noqa: ASYNC110 - it is on its way
+                await asyncio.sleep(0.01)
+    events = await journal.read(loop)
+    await journal.append(loop, [Resumed(events[-1].at, JOURNAL + 1, 1)], len(events))
+    with pytest.raises(JournalTooNew):
+        await journal.read(loop)
+    bus = Bus(journal.connection, journal.layout)
+    before = len(await dead_letters(bus))
+    async with Crew(journal, agents(), hold=1.0):
+        other = await runtime.submit(agent, "Beside it")
+        assert (await runtime.result(agent, other)).output == "Beside it"
+    assert len(await dead_letters(bus)) == before
