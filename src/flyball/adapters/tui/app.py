@@ -70,7 +70,8 @@ class FlyballApp(App[None]):
     async def on_event(self, event: Event) -> None:
         """What is pasted is what others wrote: it is harmless before anything takes it."""
         if isinstance(event, Paste):
-            event.text = harmless(event.text)
+            # Most terminals send the ends of pasted lines as Enter is sent: as carriage returns.
+            event.text = harmless(event.text.replace("\r\n", "\n").replace("\r", "\n"))
         await super().on_event(event)
 
     def get_default_screen(self) -> Screen[None]:
