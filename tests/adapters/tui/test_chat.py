@@ -180,6 +180,21 @@ async def test_who_goes_on_typing_when_a_call_comes_up_decides_nothing(
         assert "Why not?" not in ui.screen
 
 
+async def test_who_types_a_reason_before_it_is_asked_for_approves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with about_to_pay() as (ui, _):
+        approvals = ui.app.screen.query_one(Approvals)
+        monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 0.5)
+        await asyncio.sleep(0.5)
+        await ui.press(*"no", "space", *"way")
+        assert approvals.calls, "the a of no way is no approval"
+        await ui.sees("not yet")
+        await ui.until(lambda: "not yet" not in ui.screen)
+        await ui.press("a")
+        await ui.sees("paid 4")
+
+
 async def test_what_is_written_while_an_answer_comes_is_sent_after_it_and_not_before() -> None:
     go_on = asyncio.Event()
 
