@@ -10,10 +10,14 @@ from typing import Any
 
 from flyball import Agent
 from flyball.adapters.http.entry import serving_http
+from flyball.adapters.http.hub import EVERY
 from flyball.adapters.http.tokens import Tokens
 from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.client import Client
-from flyball.adapters.tui.connection import Connection
+from flyball.adapters.tui.connection import (
+    _SILENCE,  # pyright: ignore[reportPrivateUsage] - it has to fit what the server promises
+    Connection,
+)
 from flyball.adapters.tui.page import TopLine
 from flyball.adapters.tui.run import RunScreen
 from flyball.adapters.tui.runs import RunsScreen
@@ -43,6 +47,10 @@ async def server(folder: Path, *given: Agent[Any, Any], port: int = 0, **options
 def is_lost(ui: Driven) -> bool:
     """Whether it is shown that the connection is lost."""
     return ui.app.screen.query_one(TopLine).has_class("-lost") and "reconnecting" in ui.screen
+
+
+def test_a_server_that_misses_three_beats_is_lost() -> None:
+    assert _SILENCE == 3 * EVERY
 
 
 async def test_an_answer_goes_on_when_the_server_is_there_again(tmp_path: Path) -> None:
