@@ -204,7 +204,10 @@ async def test_what_is_said_next_goes_on_from_all_that_was_said_and_from_no_ques
     events = await studio.service.journal.read(newest.loop_id)
     assert isinstance(events[0], Started)
     said = [message.role.value for message in events[0].history]
-    assert (newest.prompt, said) == ("And then?", ["user", "assistant", "tool", "assistant", "tool", "assistant"])
+    assert (newest.prompt, said) == (
+        "And then?",
+        ["user", "assistant", "tool", "assistant", "tool", "assistant"],
+    )
 
 
 async def test_who_does_not_look_holds_no_connection_and_misses_nothing(studio: Studio) -> None:
