@@ -120,6 +120,8 @@ class Approvals(Vertical, can_focus=True):
         width = self.content_size.width or 70
         who, lines = wrapped(asks, width, 200), wrapped(pretty(call.args_json), width, 2_000)
         room = max(self.content_size.height - 1 - len(who), 0) if self.screen.has_class("-short") else _SHOWN
+        if len(lines) > room >= len(short := wrapped(call.args_json, width, 2_000)):
+            lines = short
         left = len(lines) - room
         shown = lines if left <= 0 else [*lines[: room - 1], f"… {left + 1} lines more"] if room else []
         text = "\n".join(["", *shown])
