@@ -231,6 +231,22 @@ async def test_what_was_opened_while_the_server_was_away_is_shown_once_it_is_the
         await service.aclose()
 
 
+async def test_a_server_that_took_ages_once_is_asked_again_soon(studio: Studio) -> None:
+    await studio.open()
+    assert await studio.page.evaluate(
+        """async () => {
+            const { Watched } = await import("/studio/watched.js");
+            const watched = new Watched("one", () => undefined, new AbortController().signal);
+            watched.took = 3_600_000;
+            return new Promise((resolve) => {
+                watched.refresh = async () => resolve(true);
+                watched.soon();
+                setTimeout(() => resolve(false), 20_000);
+            });
+        }"""
+    )
+
+
 IN_LINES = """(which) => [...document.querySelectorAll(which)].filter((one) => {
     const range = document.createRange();
     range.selectNodeContents(one);
