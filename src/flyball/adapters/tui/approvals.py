@@ -144,7 +144,7 @@ class Approvals(Vertical, can_focus=True):
 
     def on_key(self, event: Key) -> None:
         """Who goes on typing has not seen yet what came up; nor has who writes here what is no key of it."""
-        is_text = event.is_printable and event.character not in _KEYS
+        is_text = event.is_printable and event.key not in _KEYS
         if self._is_new or is_text:
             self._since = time.monotonic()
             self.border_subtitle = "not yet: nothing is decided while somebody types"
