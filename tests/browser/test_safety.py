@@ -161,7 +161,11 @@ async def test_a_token_is_asked_for_and_another_tenants_loops_are_not_there(
         await box.fill("fly_wrong")
         await page.get_by_role("button", name="Come in").click()
         await expect(page.locator("dialog input")).to_have_value("")
-        await box.fill(text)
+        await expect(page.locator("dialog h2")).to_have_text("This token is not known here, or no longer")
+        await box.fill("fly_… 漢")  # no header could have it
+        await page.get_by_role("button", name="Come in").click()
+        await expect(page.locator("dialog input")).to_have_value("")
+        await box.fill(f" \u200b{text}\u2069")  # as it is copied from a page
         await page.get_by_role("button", name="Come in").click()
         await expect(page.locator("#main .card.bad")).to_contain_text("ORCHESTRATION_LOOP_NOT_FOUND")
         await expect(page.locator("#side .foot")).to_contain_text("Nothing has run yet")
@@ -227,6 +231,30 @@ async def test_what_was_opened_while_the_server_was_away_is_shown_once_it_is_the
         await service.aclose()
 
 
+async def test_a_server_that_took_ages_once_is_asked_again_soon(studio: Studio) -> None:
+    await studio.open()
+    assert await studio.page.evaluate(
+        """async () => {
+            const { Watched } = await import("/studio/watched.js");
+            const watched = new Watched("one", () => undefined, new AbortController().signal);
+            watched.took = 3_600_000;
+            return new Promise((resolve) => {
+                watched.refresh = async () => resolve(true);
+                watched.soon();
+                setTimeout(() => resolve(false), 20_000);
+            });
+        }"""
+    )
+
+
+IN_LINES = """(which) => [...document.querySelectorAll(which)].filter((one) => {
+    const range = document.createRange();
+    range.selectNodeContents(one);
+    return range.getClientRects().length > one.textContent.split(" ").length;
+}).map((one) => one.textContent)"""
+"""The texts that stand in more lines than they have words: some word was cut."""
+
+
 async def test_it_fits_a_phone(browser: Browser) -> None:
     async with studio_of(browser, size=(375, 700)) as studio:
         page = studio.page
@@ -245,6 +273,12 @@ async def test_it_fits_a_phone(browser: Browser) -> None:
             await studio.open(place)
             await expect(page.locator(there).first).to_be_visible()
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
+        await studio.open("usage")
+        await expect(page.locator(".usage td").first).to_be_visible()
+        assert await page.evaluate(IN_LINES, ".usage td, .usage thead th") == []
+        await studio.open("compare/trip/trip")
+        await expect(page.locator(".differences td").first).to_be_visible()
+        assert await page.evaluate(IN_LINES, ".differences td") == []
         await studio.open("loops/trip")
         await expect(page.locator(".card.waiting")).to_be_visible()
         await studio.picture("phone")

@@ -7,8 +7,9 @@ import re
 
 from playwright.async_api import expect
 
-from flyball.core.events import Outcome, SignalReceived
+from flyball.core.events import Outcome, SignalReceived, Started
 from flyball.core.messages import user
+from flyball.orchestrate.catalogue.query import LoopQuery
 from flyball.orchestrate.contracts import SystemRequest
 from flyball.orchestrate.recorded import until_done
 from tests.browser.conftest import Studio
@@ -179,6 +180,34 @@ async def test_one_talks_with_an_agent_and_it_is_there_again_after_a_reload(stud
     await expect(page.locator(".bubble.assistant .prose strong")).to_have_text("21 °C")
     await expect(page.locator(".calls summary b")).to_have_text(["weather", "book"])
     await studio.picture("chat")
+
+
+async def test_what_is_said_next_goes_on_from_all_that_was_said_and_from_no_question_without_an_answer(
+    studio: Studio,
+) -> None:
+    page = studio.page
+    await studio.open("chat/travel/s1")
+    box = page.get_by_label("Message")
+    for text in ("To Rome", "To Oslo"):  # the second while the first waits
+        await box.fill(text)
+        await box.press("Enter")
+        await expect(page.locator(".bubble.user").last).to_have_text(text)
+    await expect(page.locator(".card.waiting")).to_have_count(2)
+    await page.get_by_role("button", name="Approve").first.click()
+    await expect(page.locator(".bubble.assistant .prose")).to_have_count(1)
+    await page.reload()
+    await expect(page.locator(".bubble.user")).to_have_text(["To Rome", "To Oslo"])
+    await box.fill("And then?")
+    await box.press("Enter")
+    await expect(page.locator(".bubble.assistant .prose")).to_have_count(2)
+    newest = (await studio.service.loops(LoopQuery())).loops[0]
+    events = await studio.service.journal.read(newest.loop_id)
+    assert isinstance(events[0], Started)
+    said = [message.role.value for message in events[0].history]
+    assert (newest.prompt, said) == (
+        "And then?",
+        ["user", "assistant", "tool", "assistant", "tool", "assistant"],
+    )
 
 
 async def test_who_does_not_look_holds_no_connection_and_misses_nothing(studio: Studio) -> None:

@@ -14,6 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from flyball import Agent
+from flyball.adapters.tui.app import FlyballApp
 from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.chat import ChatScreen
 from flyball.adapters.tui.dialogs import AskText
@@ -178,6 +179,27 @@ async def test_who_goes_on_typing_when_a_call_comes_up_decides_nothing(
         await ui.press("tab", "enter", "tab", "enter")
         assert ui.app.screen.query_one(Approvals).calls, "nothing was decided"
         assert "Why not?" not in ui.screen
+
+
+async def test_what_is_typed_while_the_application_ends_is_for_nobody() -> None:
+    app = FlyballApp("http://127.0.0.1:1")
+    for event in (Key("a", "a"), Paste("a")):
+        await app.on_event(event)  # there is no screen any more, which textual takes for a mistake
+
+
+async def test_who_types_a_reason_before_it_is_asked_for_approves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with about_to_pay() as (ui, _):
+        approvals = ui.app.screen.query_one(Approvals)
+        monkeypatch.setattr("flyball.adapters.tui.approvals._MOMENT", 0.5)
+        await asyncio.sleep(0.5)
+        await ui.press(*"no", "space", *"way")
+        assert approvals.calls, "the a of no way is no approval"
+        await ui.sees("not yet")
+        await ui.until(lambda: "not yet" not in ui.screen)
+        await ui.press("a")
+        await ui.sees("paid 4")
 
 
 async def test_what_is_written_while_an_answer_comes_is_sent_after_it_and_not_before() -> None:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from flyball import Agent
 from flyball.adapters.http.entry import serving_http
+from flyball.adapters.http.hub import EVERY
 from flyball.adapters.http.tokens import Tokens
 from flyball.adapters.tui.approvals import Approvals
 from flyball.adapters.tui.client import Client
-from flyball.adapters.tui.connection import Connection
+from flyball.adapters.tui.connection import (
+    _SILENCE,  # pyright: ignore[reportPrivateUsage] - it has to fit what the server promises
+    Connection,
+)
+from flyball.adapters.tui.following import Following
 from flyball.adapters.tui.page import TopLine
 from flyball.adapters.tui.run import RunScreen
 from flyball.adapters.tui.runs import RunsScreen
@@ -26,6 +35,7 @@ from flyball.runtime.services import local_services
 from tests.adapters.http.running import agents
 from tests.adapters.tui.driving import Driven, answered, chat_with, driven
 from tests.adapters.tui.test_runs import NONE_YET, asking
+from tests.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -43,6 +53,35 @@ async def server(folder: Path, *given: Agent[Any, Any], port: int = 0, **options
 def is_lost(ui: Driven) -> bool:
     """Whether it is shown that the connection is lost."""
     return ui.app.screen.query_one(TopLine).has_class("-lost") and "reconnecting" in ui.screen
+
+
+def test_a_server_that_misses_three_beats_is_lost() -> None:
+    assert _SILENCE == 3 * EVERY
+
+
+async def test_the_end_is_told_at_once_also_after_a_look_that_took_ages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, looked = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Request) -> str:
+        await go_on.wait()
+        return "Done."
+
+    ages = itertools.count(0.0, 1_000.0)
+    monkeypatch.setattr("flyball.adapters.tui.following.time", SimpleNamespace(monotonic=lambda: next(ages)))
+    monkeypatch.setattr("flyball.adapters.tui.following._MOST", 3600.0)
+    async with server(tmp_path, Agent(FunctionEngine(slow), name="slow")) as url:
+        client = Client(Connection(url))
+        await client.begin("slow", asking("Go"), "one")
+        following = Following(client, "one", changed=looked.set, failed=lambda _: None)
+        running = asyncio.ensure_future(following.run())
+        await asyncio.wait_for(looked.wait(), PATIENCE)
+        go_on.set()
+        await asyncio.wait_for(running, PATIENCE)
+        assert following.summary is not None
+        assert following.summary.stage == "complete"
+        await client.connection.aclose()
 
 
 async def test_an_answer_goes_on_when_the_server_is_there_again(tmp_path: Path) -> None:

@@ -75,6 +75,15 @@ def test_keys_and_all_else_are_what_they_were() -> None:
     assert keys(messages) == "aupdownf1enter"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+async def test_what_is_pasted_keeps_its_lines_however_a_terminal_sends_their_ends(end: str) -> None:
+    async with over() as (ui, _):
+        await chat_with(ui, "echo")
+        await ui.write(f"one{end}{end}two")
+        await ui.sees("You said: one")
+        assert "  You said: one\n  \n  two" in ui.said()
+
+
 async def test_what_is_pasted_is_harmless_wherever_one_writes() -> None:
     nasty = "one\x1b[2J\u202etwo\x00\u200b\r\nthree\tfour"
     async with over() as (ui, _):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.widgets import Static
 
 from flyball import Agent
 from flyball.adapters.tui.approvals import Approvals
@@ -51,6 +52,17 @@ async def test_a_call_that_waits_leaves_room_and_has_its_keys(size: tuple[int, i
         await ui.press("v")
         await ui.opens(ShowCall)
         await ui.until(lambda: shows(ui, '"pounds": 4', "Esc goes back"))
+
+
+@SMALL
+async def test_a_call_with_few_words_is_shown_whole(size: tuple[int, int]) -> None:
+    async with over(size=size) as (ui, _):
+        await chat_with(ui, "buyer")
+        await ui.write("Pay")
+        await asked_for_approval(ui, "pay")
+        approvals = ui.app.screen.query_one(Approvals)
+        await ui.until(lambda: "pounds" in str(approvals.query_one("#call", Static).content))
+        assert "lines more" not in ui.screen
 
 
 @SMALL

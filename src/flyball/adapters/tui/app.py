@@ -11,7 +11,7 @@ from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
-from textual.events import Event, Paste
+from textual.events import Event, InputEvent, Paste
 from textual.screen import Screen
 
 from flyball.adapters.tui.chat import ChatScreen
@@ -69,8 +69,11 @@ class FlyballApp(App[None]):
 
     async def on_event(self, event: Event) -> None:
         """What is pasted is what others wrote: it is harmless before anything takes it."""
+        if isinstance(event, InputEvent | Paste) and not self.screen_stack:
+            return  # the application ends: what is typed still is for nobody
         if isinstance(event, Paste):
-            event.text = harmless(event.text)
+            # Most terminals send the ends of pasted lines as Enter is sent: as carriage returns.
+            event.text = harmless(event.text.replace("\r\n", "\n").replace("\r", "\n"))
         await super().on_event(event)
 
     def get_default_screen(self) -> Screen[None]:

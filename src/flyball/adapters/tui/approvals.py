@@ -21,6 +21,8 @@ from flyball.orchestrate.family import WaitingCall
 
 _MOMENT = 1.0
 """Seconds for which no key decides about a call that has just come up: it was meant for something else."""
+_KEYS = "arv"
+"""What is pressed here to decide, or to see more: any other character is part of a text."""
 _SHOWN = 6
 """Lines of the arguments that are shown: `v` shows all."""
 
@@ -100,6 +102,7 @@ class Approvals(Vertical, can_focus=True):
             self.remove_class("-why")
             self._why.value = ""
             self._since = time.monotonic()
+            self.border_subtitle = ""
         if self._calls:
             self._draw(self._calls[0])
         return bool(self._calls) and not before
@@ -117,6 +120,8 @@ class Approvals(Vertical, can_focus=True):
         width = self.content_size.width or 70
         who, lines = wrapped(asks, width, 200), wrapped(pretty(call.args_json), width, 2_000)
         room = max(self.content_size.height - 1 - len(who), 0) if self.screen.has_class("-short") else _SHOWN
+        if len(lines) > room >= len(short := wrapped(call.args_json, width, 2_000)):
+            lines = short
         left = len(lines) - room
         shown = lines if left <= 0 else [*lines[: room - 1], f"… {left + 1} lines more"] if room else []
         text = "\n".join(["", *shown])
@@ -137,10 +142,17 @@ class Approvals(Vertical, can_focus=True):
         else:
             self.action_view()
 
-    def on_key(self, _: Key) -> None:
-        """Who goes on typing has not seen yet what came up."""
-        if self._is_new:
+    def on_key(self, event: Key) -> None:
+        """Who goes on typing has not seen yet what came up; nor has who writes here what is no key of it."""
+        is_text = event.is_printable and event.key not in _KEYS
+        if self._is_new or is_text:
             self._since = time.monotonic()
+            self.border_subtitle = "not yet: nothing is decided while somebody types"
+            self.set_timer(_MOMENT, self._let_decide)
+
+    def _let_decide(self) -> None:
+        if not self._is_new:
+            self.border_subtitle = ""
 
     @property
     def _is_new(self) -> bool:

@@ -25,8 +25,8 @@ from flyball.core.errors import (
 
 _SECONDS = 30.0
 """For an answer that is not a stream."""
-_SILENCE = 45.0
-"""After which a stream counts as lost: the server says every 15 s that it is still there."""
+_SILENCE = 15.0
+"""After which a stream counts as lost: the server says every 5 s that it is still there."""
 
 
 class Unreachable(OrchestrationFailure):
@@ -160,4 +160,6 @@ def _reason(error: BaseException) -> str:
         return "it does not answer in time"
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"nobody answers at {error.host}:{error.port}"
+    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError):
+        return "it went away"
     return str(error) or type(error).__name__

@@ -19,6 +19,8 @@ from flyball.orchestrate.projections.summary import LoopSummary
 _LOOK = 2.0
 """Seconds after which it is asked again how a loop stands: what happens under it is not told here."""
 _REST = 0.2
+_MOST = 5.0
+"""Seconds between two looks, at least and at most."""
 _SOME = 200
 """Events after which others have their turn."""
 
@@ -51,6 +53,7 @@ class Following:
         self._failed = failed
         self._course = course
         self._news = asyncio.Event()
+        self._ended = asyncio.Event()
 
     async def run(self) -> None:
         """Follow it to its end."""
@@ -58,6 +61,7 @@ class Following:
         try:
             await self._follow()
             self.is_over = True
+            self._ended.set()
             self._news.set()
             await looking
         except FlyballError as error:
@@ -96,11 +100,19 @@ class Following:
                 self._failed(error)
                 return
             # A long loop takes its time to be told: it is not asked for more often than that is sensible.
-            await asyncio.sleep(_REST if self.is_over else max(_REST, 3 * (time.monotonic() - began)))
+            # One that took long as the server was away says nothing of that; and the end is told at once.
+            await self._rest(min(3 * (time.monotonic() - began), _MOST))
             try:
                 await asyncio.wait_for(self._news.wait(), _LOOK)
             except TimeoutError:
                 pass
+
+    async def _rest(self, seconds: float) -> None:
+        await asyncio.sleep(_REST)
+        try:
+            await asyncio.wait_for(self._ended.wait(), seconds - _REST)
+        except TimeoutError:
+            pass
 
     async def _look(self) -> None:
         client, loop_id = self._client, self.loop_id

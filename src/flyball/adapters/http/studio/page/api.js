@@ -10,7 +10,9 @@ export function token() {
   return sessionStorage.getItem(KEY) ?? "";
 }
 
-export function useToken(text) {
+/** Use a token, with nothing in it that none has: a browser sends no request with such a header, and tells nobody why. */
+export function useToken(given) {
+  const text = given.replace(/[^!-~]/g, "");
   if (text) sessionStorage.setItem(KEY, text);
   else sessionStorage.removeItem(KEY);
 }

@@ -63,14 +63,14 @@ class Chat {
     const tools = card.tools.map((one) => one.name).join(", ");
     say(this.about, [card.description, card.model, tools && `tools: ${tools}`].filter(Boolean).join(" · "));
     const { loops } = await get(`/api/loops${query({ session_id: this.session, roots_only: true, limit: MOST })}`, this.signal);
-    for (const one of loops.reverse()) this.add(one.prompt, one.loop_id);
+    for (const one of loops.reverse()) this.add(one.prompt, one.loop_id, one);
     if (!loops.length) fill(this.said, h("p", { class: "empty" }, `Say something to ${this.agent}.`));
     this.words.focus();
   }
 
-  add(prompt, id) {
+  add(prompt, id, stands = { stage: "running" }) {
     this.said.querySelector(".empty")?.remove();
-    const turn = new Turn(prompt, id, this.signal, () => this.scroll());
+    const turn = new Turn(prompt, id, stands, this.signal, () => this.scroll());
     this.turns.push(turn);
     this.said.append(turn.element);
     this.scroll(true);
@@ -86,9 +86,10 @@ class Chat {
     const text = this.words.value.trim();
     if (!text) return;
     this.words.value = "";
-    const before = this.turns.flatMap((turn) => turn.messages());
-    const messages = [...before, { role: "user", content: text }];
-    const where = `/api/agents/${named(this.agent)}/loops?loop_id=${newSession()}`;
+    // The server knows what was said: it goes on from the last exchange in which the model said something.
+    const after = this.turns.findLast((turn) => turn.answered)?.id;
+    const where = `/api/agents/${named(this.agent)}/loops${query({ loop_id: newSession(), after })}`;
+    const messages = [{ role: "user", content: text }];
     const begun = await attempt(() => post(where, { messages, session_id: this.session }));
     if (begun) this.add(text, begun.loop_id);
     else if (!this.words.value) this.words.value = text;
@@ -96,11 +97,10 @@ class Chat {
 }
 
 class Turn {
-  constructor(prompt, id, signal, moved) {
-    this.prompt = prompt;
+  constructor(prompt, id, stands, signal, moved) {
     this.id = id;
+    this.stands = stands;
     this.moved = moved;
-    this.answer = "";
     this.steps = h("div", { class: "calls" });
     this.waits = h("div", { class: "waits" });
     const dots = h("p", { class: "hint thinking-dots" });
@@ -117,9 +117,10 @@ class Turn {
     this.watched.run().catch((error) => fill(this.body, problem(error)));
   }
 
-  messages() {
-    const said = [{ role: "user", content: this.prompt }];
-    return this.answer ? [...said, { role: "assistant", content: this.answer }] : said;
+  /** Whether the model has said something in it, and is done: what is said next goes on from there. */
+  get answered() {
+    const { kind, stage, turns } = this.stands;
+    return kind !== "flow" && isOver(stage) && (stage === "complete" || turns > 1);
   }
 
   show(what) {
@@ -143,6 +144,7 @@ class Turn {
 
   showAll() {
     const { summary, steps, waiting } = this.watched;
+    this.stands = summary;
     const over = isOver(summary.stage);
     const calls = steps.filter((step) => ["tool_call", "wait", "not_run", "flow_step"].includes(step.kind));
     const key = JSON.stringify([calls, waiting]);
@@ -164,7 +166,6 @@ class Turn {
   async tell(summary) {
     try {
       const response = await get(loop(this.id, "response"));
-      this.answer = response.content;
       fill(this.body, response.content ? markdown(response.content) : h("p", { class: "hint" }, "Nothing was said."));
     } catch (error) {
       if (kindOf(summary.stage) === "complete") fill(this.body, block(summary.answer));

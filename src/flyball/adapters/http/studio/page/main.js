@@ -1,6 +1,6 @@
 // The page: what stands at the top, which view is shown, and whether the server is there.
 
-import { get, server, useToken } from "./api.js";
+import { get, server, token, useToken } from "./api.js";
 import { newSession, showChat } from "./chat.js";
 import { showCompare } from "./compare.js";
 import { fill, h, say } from "./dom.js";
@@ -96,13 +96,13 @@ let declined = false;
 async function askForToken() {
   if (asking) return;
   asking = true;
-  const said = await dialog("This server asks for a token", [
+  const said = await dialog(token() ? "This token is not known here, or no longer" : "This server asks for a token", [
     { name: "token", label: "Token", secret: true, required: true, hint: "fly_…" },
   ], "Come in");
   asking = false;
   declined = !said;
   if (!said) return;
-  useToken(said.token.trim());
+  useToken(said.token);
   list.again();
   const draft = main.querySelector(".composer textarea")?.value;
   route();

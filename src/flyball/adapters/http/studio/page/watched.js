@@ -70,12 +70,12 @@ export class Watched {
     return String(data.number);
   }
 
-  /** Ask again in a moment: events come in bursts, and large loops take their time. */
+  /** Ask again in a moment: events come in bursts, and large loops take their time; so does a server that was away. */
   soon() {
     this.timer ??= setTimeout(async () => {
       this.timer = undefined;
       await this.refresh();
-    }, Math.max(SOON, this.took * 3));
+    }, Math.max(SOON, Math.min(this.took * 3, EVERY)));
   }
 
   async refresh() {
