@@ -247,7 +247,9 @@ if TYPE_CHECKING:
         ToolCallCount,
     )
     from flyball.validate.filter_chain import FilterChain, FilterPolicy, ResponseFilterChain
+    from flyball.validate.filters.categories import ModerationCategory
     from flyball.validate.filters.injection import InjectionFilter, InjectionPattern
+    from flyball.validate.filters.moderation import ModerationFilter
     from flyball.validate.filters.pii import PIIFilter, PIIKind
     from flyball.validate.guardrails import (
         ContentFilter,
@@ -384,6 +386,8 @@ _LATER = {
     "ModelRepair": "flyball.validate.repair",
     "ModelScorer": "flyball.rerank.model",
     "ModelSemanticValidator": "flyball.orchestrate.semantic",
+    "ModerationCategory": "flyball.validate.filters.categories",
+    "ModerationFilter": "flyball.validate.filters.moderation",
     "MultiExporter": "flyball.observe.exporters",
     "NativeOutput": "flyball.orchestrate.output_types",
     "NoOpCostTracker": "flyball.observe.cost_recorder",
@@ -620,6 +624,8 @@ __all__ = [
     "ModelScorer",
     "ModelSemanticValidator",
     "ModelSettings",
+    "ModerationCategory",
+    "ModerationFilter",
     "MultiExporter",
     "NativeOutput",
     "NoOpCostTracker",

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from flyball.core.context import RunContext
 from flyball.core.errors import RequestDropped, UserError
 from flyball.core.messages import Message, Part, Role, Text, ToolResult
-from flyball.validate.filters.violation import Screened, TextFilter, Violation
+from flyball.validate.filters.violation import JudgingFilter, Screened, TextFilter, Violation
 from flyball.validate.interceptors import InterceptResult, MessageInterceptor, ResponseInterceptor
 
 OnViolation: TypeAlias = Callable[[Sequence[Violation]], Any]
@@ -50,12 +50,12 @@ class _Chain:
         self.filters = filters
         self.told = told
 
-    def screen(self, text: str) -> Screened:
+    async def screen(self, text: str) -> Screened:
         """The text as the filters leave it, and what they found."""
         found: list[Violation] = []
         left = text
         for one in self.filters:
-            screened = one.screen(left)
+            screened = await one.judged(left) if isinstance(one, JudgingFilter) else one.screen(left)
             found += screened.violations
             if self.policy is not FilterPolicy.LOG_ONLY:
                 left = screened.text
@@ -63,7 +63,7 @@ class _Chain:
                 break
         return Screened(left, tuple(found))
 
-    def screened(self, message: Message) -> tuple[Message, list[Violation]]:
+    async def screened(self, message: Message) -> tuple[Message, list[Violation]]:
         """A message as it may pass, and what was found in its text and in what tools gave."""
         parts: list[Part] = []
         found: list[Violation] = []
@@ -71,7 +71,7 @@ class _Chain:
             if not isinstance(part, Text | ToolResult):
                 parts.append(part)
                 continue
-            screened = self.screen(part.text)
+            screened = await self.screen(part.text)
             found += screened.violations
             parts.append(part if screened.text == part.text else _saying(part, screened.text))
         return (message if parts == list(message.parts) else replace(message, parts=tuple(parts))), found
@@ -126,7 +126,7 @@ class FilterChain(MessageInterceptor):
             if message.role not in self.roles:
                 made.append(message)
                 continue
-            passed, seen = self.chain.screened(message)
+            passed, seen = await self.chain.screened(message)
             made.append(passed)
             found += seen
             if seen and self.chain.policy is FilterPolicy.FAIL_FAST and self.chain.blocking(seen):
@@ -165,7 +165,7 @@ class ResponseFilterChain(ResponseInterceptor):
         super().__init__(self._look, name)
 
     async def _look(self, ctx: RunContext[Any], message: Message) -> InterceptResult | None:
-        made, found = self.chain.screened(message)
+        made, found = await self.chain.screened(message)
         if not found:
             return None
         await self.chain.tell(found)

@@ -50,3 +50,14 @@ class TextFilter(Protocol):
     def screen(self, text: str) -> Screened:
         """The text as it may pass, and what was found in it. It is pure, and takes linear time."""
         ...
+
+
+@runtime_checkable
+class JudgingFilter(Protocol):
+    """A filter that has to ask somebody, such as a model. A chain asks `judged` in the place of `screen`."""
+
+    name: str
+
+    async def judged(self, text: str) -> Screened:
+        """The text as it may pass, and what was found in it. What it raises ends the run."""
+        ...
