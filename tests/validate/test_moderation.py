@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from flyball import Agent, FilterChain, ModerationCategory, ModerationFilter, ResponseFilterChain
 from flyball.core.errors import RequestDropped, RuleFailed, UserError
+from flyball.core.violation import Severity
 from flyball.validate.filters.categories import CATEGORIES
-from flyball.validate.filters.violation import Severity, Violation
+from flyball.validate.filters.violation import Violation
 from tests.orchestrate.models import Script
 
 FOUND = {

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from flyball.core.context import RunContext
 from flyball.core.errors import RequestDropped, UserError
 from flyball.core.messages import Message, Part, Role, Text, ToolResult
-from flyball.validate.filters.violation import JudgingFilter, Screened, TextFilter, Violation
+from flyball.core.violation import Action, Finding
+from flyball.validate.filters.violation import JudgingFilter, TextFilter, Violation
 from flyball.validate.interceptors import InterceptResult, MessageInterceptor, ResponseInterceptor
 
 OnViolation: TypeAlias = Callable[[Sequence[Violation]], Any]
+Found: TypeAlias = tuple[Violation, Action]
 _LOG = logging.getLogger("flyball.filters")
 
 
@@ -50,44 +52,50 @@ class _Chain:
         self.filters = filters
         self.told = told
 
-    async def screen(self, text: str) -> Screened:
+    async def screen(self, text: str) -> tuple[str, list[Found]]:
         """The text as the filters leave it, and what they found."""
-        found: list[Violation] = []
+        found: list[Found] = []
         left = text
         for one in self.filters:
             screened = await one.judged(left) if isinstance(one, JudgingFilter) else one.screen(left)
-            found += screened.violations
+            changed = screened.text != left
+            found += [(each, self.action(each, changed=changed)) for each in screened.violations]
             if self.policy is not FilterPolicy.LOG_ONLY:
                 left = screened.text
             if self.policy is FilterPolicy.FAIL_FAST and any(each.blocks for each in screened.violations):
                 break
-        return Screened(left, tuple(found))
+        return left, found
 
-    async def screened(self, message: Message) -> tuple[Message, list[Violation]]:
+    async def screened(self, message: Message) -> tuple[Message, list[Found]]:
         """A message as it may pass, and what was found in its text and in what tools gave."""
         parts: list[Part] = []
-        found: list[Violation] = []
+        found: list[Found] = []
         for part in message.parts:
             if not isinstance(part, Text | ToolResult):
                 parts.append(part)
                 continue
-            screened = await self.screen(part.text)
-            found += screened.violations
-            parts.append(part if screened.text == part.text else _saying(part, screened.text))
+            text, seen = await self.screen(part.text)
+            found += seen
+            parts.append(part if text == part.text else _saying(part, text))
         return (message if parts == list(message.parts) else replace(message, parts=tuple(parts))), found
 
-    async def tell(self, found: Sequence[Violation]) -> None:
+    def action(self, violation: Violation, *, changed: bool) -> Action:
+        """What is done about what was found; `changed`: the text is another now."""
+        if self.policy is FilterPolicy.LOG_ONLY:
+            return Action.LOGGED
+        if violation.blocks:
+            return Action.BLOCKED
+        return Action.REDACTED if changed else Action.FLAGGED
+
+    async def tell(self, found: Sequence[Found]) -> None:
         """Tell whoever wants to know."""
+        violations = tuple([one for one, _ in found])
         if self.told is None:
-            _LOG.warning("%s", "; ".join([str(one) for one in found]))
+            _LOG.warning("%s", "; ".join([str(one) for one in violations]))
             return
-        heard = self.told(tuple(found))
+        heard = self.told(violations)
         if hasattr(heard, "__await__"):
             await heard
-
-    def blocking(self, found: Sequence[Violation]) -> list[Violation]:
-        """What may not pass."""
-        return [] if self.policy is FilterPolicy.LOG_ONLY else [one for one in found if one.blocks]
 
 
 class FilterChain(MessageInterceptor):
@@ -121,30 +129,35 @@ class FilterChain(MessageInterceptor):
 
     async def _look(self, ctx: RunContext[Any], messages: Sequence[Message]) -> InterceptResult | None:
         made: list[Message] = []
-        found: list[Violation] = []
-        for message in messages:
+        found, before = list[Found](), list[Found]()
+        known = _known_before(messages) if ctx.run_step > 1 else 0
+        for number, message in enumerate(messages):
             if message.role not in self.roles:
                 made.append(message)
                 continue
             passed, seen = await self.chain.screened(message)
             made.append(passed)
-            found += seen
-            if seen and self.chain.policy is FilterPolicy.FAIL_FAST and self.chain.blocking(seen):
+            (before if number < known else found).extend(seen)
+            if self.chain.policy is FilterPolicy.FAIL_FAST and _blocking(seen):
                 break
-        if not found:
+        everything = before + found
+        if not everything:
             return None
-        await self.chain.tell(found)
-        if blocking := self.chain.blocking(found):
+        await self.chain.tell(everything)
+        recorded = (*_findings(self.name, before, again=True), *_findings(self.name, found))
+        if blocking := _blocking(everything):
             told = _told(blocking)
-            raise RequestDropped(
+            error = RequestDropped(
                 f"the filters {self.name!r} let nothing pass: {told}",
                 interceptor=self.name,
                 reason=told,
-                violations=[str(one) for one in found],
+                violations=[str(one) for one, _ in everything],
             )
-        if made == list(messages):
-            return InterceptResult.allow(_told(found))
-        return InterceptResult.modify(made, _told(found))
+            return replace(InterceptResult.drop(told), found=recorded, error=error)
+        told = _told(everything)
+        changed = made != list(messages)
+        decided = InterceptResult.modify(made, told) if changed else InterceptResult.allow(told)
+        return replace(decided, found=recorded)
 
 
 class ResponseFilterChain(ResponseInterceptor):
@@ -169,13 +182,13 @@ class ResponseFilterChain(ResponseInterceptor):
         if not found:
             return None
         await self.chain.tell(found)
-        if blocking := self.chain.blocking(found):
-            return InterceptResult.drop(_told(blocking))
-        return (
-            InterceptResult.allow(_told(found))
-            if made is message
-            else InterceptResult.modify(made, _told(found))
-        )
+        if blocking := _blocking(found):
+            decided = InterceptResult.drop(_told(blocking))
+        elif made is message:
+            decided = InterceptResult.allow(_told(found))
+        else:
+            decided = InterceptResult.modify(made, _told(found))
+        return replace(decided, found=tuple(_findings(self.name, found)))
 
 
 def _saying(part: Text | ToolResult, text: str) -> Part:
@@ -184,6 +197,25 @@ def _saying(part: Text | ToolResult, text: str) -> Part:
     return replace(part, error=text) if part.is_error else replace(part, content=text)
 
 
-def _told(found: Sequence[Violation]) -> str:
+def _known_before(messages: Sequence[Message]) -> int:
+    """How many messages an earlier turn had sent: those up to the last answer."""
+    answers = [number for number, message in enumerate(messages) if message.role is Role.ASSISTANT]
+    return answers[-1] + 1 if answers else 0
+
+
+def _blocking(found: Sequence[Found]) -> list[Found]:
+    return [one for one in found if one[1] is Action.BLOCKED]
+
+
+def _findings(by: str, found: Sequence[Found], *, again: bool = False) -> list[Finding]:
+    """What was found, as it is recorded: each kind once, with how often."""
+    counts: dict[Finding, int] = {}
+    for one, action in found:
+        key = Finding(by, one.filter, one.kind, one.severity, action, 0, again)
+        counts[key] = counts.get(key, 0) + one.count
+    return [replace(key, count=count) for key, count in counts.items()]
+
+
+def _told(found: Sequence[Found]) -> str:
     """What was found, each kind once."""
-    return "; ".join(dict.fromkeys([str(one) for one in found]))
+    return "; ".join(dict.fromkeys([str(one) for one, _ in found]))

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from flyball.core.errors import UserError
+from flyball.core.violation import Severity
 from flyball.validate.filters.plain import words
-from flyball.validate.filters.violation import Severity
 
 SURE, LIKELY, PERHAPS = 0.95, 0.7, 0.4
 """How sure a phrase makes it: enough to block, enough to note, and only with others."""

@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from flyball.core.errors import UserError
+from flyball.core.violation import Severity
 from flyball.validate.filters.plain import plain
-from flyball.validate.filters.violation import Screened, Severity, Violation
+from flyball.validate.filters.violation import Screened, Violation
 
 
 class InjectionPattern(StrEnum):

@@ -14,9 +14,10 @@ from math import isfinite
 from typing import Any, TypeAlias, cast
 
 from flyball.core.errors import RuleFailed, UserError
+from flyball.core.violation import Severity
 from flyball.validate.filters.categories import CATEGORIES, ModerationCategory
 from flyball.validate.filters.plain import words
-from flyball.validate.filters.violation import Screened, Severity, Violation
+from flyball.validate.filters.violation import Screened, Violation
 
 Judge: TypeAlias = Callable[[str], Awaitable[Mapping[str, float]]]
 """Says of a text how sure it is of each category, from 0 to 1."""

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-
-class Severity(StrEnum):
-    """How bad it is."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
+from flyball.core.violation import Severity
 
 
 class Violation(Struct, frozen=True):
