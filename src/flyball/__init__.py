@@ -251,6 +251,7 @@ if TYPE_CHECKING:
     from flyball.validate.filters.injection import InjectionFilter, InjectionPattern
     from flyball.validate.filters.moderation import ModerationFilter
     from flyball.validate.filters.pii import PIIFilter, PIIKind
+    from flyball.validate.filters.rate import Rate, RateFilter
     from flyball.validate.guardrails import (
         ContentFilter,
         InputGuardrail,
@@ -416,6 +417,8 @@ _LATER = {
     "PromptedOutput": "flyball.orchestrate.output_types",
     "PromptPolicy": "flyball.prompt.policy",
     "PromptProvider": "flyball.prompt.provider",
+    "Rate": "flyball.validate.filters.rate",
+    "RateFilter": "flyball.validate.filters.rate",
     "Recorded": "flyball.orchestrate.followed",
     "RedactPII": "flyball.validate.interceptors",
     "Redundancy": "flyball.orchestrate.patterns.redundant",
@@ -655,6 +658,8 @@ __all__ = [
     "PromptPolicy",
     "PromptProvider",
     "PromptedOutput",
+    "Rate",
+    "RateFilter",
     "Recorded",
     "RedactPII",
     "Redundancy",

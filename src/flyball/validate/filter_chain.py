@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext
-from flyball.core.errors import RequestDropped, UserError
+from flyball.core.errors import FlyballError, RequestDropped, UserError
 from flyball.core.messages import Message, Part, Role, Text, ToolResult
 from flyball.core.violation import Action, Finding
-from flyball.validate.filters.violation import JudgingFilter, TextFilter, Violation
+from flyball.validate.filters.violation import JudgingFilter, RequestFilter, TextFilter, Violation
 from flyball.validate.interceptors import InterceptResult, MessageInterceptor, ResponseInterceptor
 
+AnyFilter: TypeAlias = TextFilter | RequestFilter
 OnViolation: TypeAlias = Callable[[Sequence[Violation]], Any]
 Found: TypeAlias = tuple[Violation, Action]
 _LOG = logging.getLogger("flyball.filters")
@@ -36,10 +37,10 @@ class _Chain:
     """Filters in a row, each on what the one before left."""
 
     def __init__(
-        self, filters: tuple[TextFilter, ...], policy: FilterPolicy | str, told: OnViolation | None
+        self, filters: tuple[AnyFilter, ...], policy: FilterPolicy | str, told: OnViolation | None
     ) -> None:
         for one in filters:
-            if not isinstance(one, TextFilter):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(one, TextFilter | RequestFilter):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise UserError(f"a chain takes filters, such as PIIFilter(), not {one!r}")
         if not filters:
             raise UserError("a chain takes filters, such as PIIFilter(), at least one")
@@ -49,14 +50,15 @@ class _Chain:
             raise UserError(f"policy= is one of {', '.join(FilterPolicy)}, not {policy!r}") from None
         if told is not None and not callable(told):
             raise UserError(f"on_violation= takes a function of the violations, not {told!r}")
-        self.filters = filters
+        self.requests = [one for one in filters if isinstance(one, RequestFilter)]
+        self.texts = [one for one in filters if isinstance(one, TextFilter)]
         self.told = told
 
     async def screen(self, text: str) -> tuple[str, list[Found]]:
         """The text as the filters leave it, and what they found."""
         found: list[Found] = []
         left = text
-        for one in self.filters:
+        for one in self.texts:
             screened = await one.judged(left) if isinstance(one, JudgingFilter) else one.screen(left)
             changed = screened.text != left
             found += [(each, self.action(each, changed=changed)) for each in screened.violations]
@@ -106,7 +108,8 @@ class FilterChain(MessageInterceptor):
     `on_violation` (which may be async), or else logged as a warning, and noted in the journal.
 
     Args:
-        filters: such as `PIIFilter()` and `InjectionFilter()`.
+        filters: such as `PIIFilter()` and `InjectionFilter()`. Those of whole requests, such as `RateFilter`,
+            are asked first, wherever they stand.
         policy: `fail_fast`, `continue` or `log_only`.
         on_violation: is given the violations of each request that has any.
         roles: whose messages are looked at.
@@ -117,7 +120,7 @@ class FilterChain(MessageInterceptor):
 
     def __init__(
         self,
-        *filters: TextFilter,
+        *filters: AnyFilter,
         policy: FilterPolicy | str = FilterPolicy.FAIL_FAST,
         on_violation: OnViolation | None = None,
         roles: Sequence[Role] = (Role.USER, Role.TOOL),
@@ -125,13 +128,16 @@ class FilterChain(MessageInterceptor):
     ) -> None:
         self.chain = _Chain(filters, policy, on_violation)
         self.roles = frozenset(roles)
+        self._of_requests = frozenset([one.name for one in self.chain.requests])
         super().__init__(self._look, name)
 
     async def _look(self, ctx: RunContext[Any], messages: Sequence[Message]) -> InterceptResult | None:
         made: list[Message] = []
-        found, before = list[Found](), list[Found]()
+        found, error = self._look_at_all(ctx, messages)
+        before: list[Found] = []
         known = _known_before(messages) if ctx.run_step > 1 else 0
-        for number, message in enumerate(messages):
+        ended = self.chain.policy is FilterPolicy.FAIL_FAST and _blocking(found)
+        for number, message in enumerate(() if ended else messages):
             if message.role not in self.roles:
                 made.append(message)
                 continue
@@ -147,17 +153,30 @@ class FilterChain(MessageInterceptor):
         recorded = (*_findings(self.name, before, again=True), *_findings(self.name, found))
         if blocking := _blocking(everything):
             told = _told(blocking)
-            error = RequestDropped(
-                f"the filters {self.name!r} let nothing pass: {told}",
-                interceptor=self.name,
-                reason=told,
-                violations=[str(one) for one, _ in everything],
-            )
+            # An error that says when to come again holds only where nothing else is in the way.
+            if error is None or any(one.filter not in self._of_requests for one, _ in blocking):
+                error = RequestDropped(f"the filters {self.name!r} let nothing pass: {told}")
+            violations = [str(one) for one, _ in everything]
+            error.details.update(interceptor=self.name, reason=told, violations=violations)
             return replace(InterceptResult.drop(told), found=recorded, error=error)
         told = _told(everything)
         changed = made != list(messages)
         decided = InterceptResult.modify(made, told) if changed else InterceptResult.allow(told)
         return replace(decided, found=recorded)
+
+    def _look_at_all(
+        self, ctx: RunContext[Any], messages: Sequence[Message]
+    ) -> tuple[list[Found], FlyballError | None]:
+        """What the filters of whole requests found, and the first error that says so."""
+        found: list[Found] = []
+        error: FlyballError | None = None
+        for one in self.chain.requests:
+            looked = one.look(ctx, messages)
+            found += [(each, self.chain.action(each, changed=False)) for each in looked.violations]
+            error = error or looked.error
+            if self.chain.policy is FilterPolicy.FAIL_FAST and _blocking(found):
+                break
+        return found, error
 
 
 class ResponseFilterChain(ResponseInterceptor):
@@ -175,6 +194,8 @@ class ResponseFilterChain(ResponseInterceptor):
         name: str = "response_filter_chain",
     ) -> None:
         self.chain = _Chain(filters, policy, on_violation)
+        if self.chain.requests:
+            raise UserError(f"{self.chain.requests[0].name!r} is for requests: put it into a FilterChain")
         super().__init__(self._look, name)
 
     async def _look(self, ctx: RunContext[Any], message: Message) -> InterceptResult | None:

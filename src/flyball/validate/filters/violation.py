@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from flyball.core.context import RunContext
+from flyball.core.errors import FlyballError
+from flyball.core.messages import Message
 from flyball.core.violation import Severity
 
 
@@ -52,4 +56,22 @@ class JudgingFilter(Protocol):
 
     async def judged(self, text: str) -> Screened:
         """The text as it may pass, and what was found in it. What it raises ends the run."""
+        ...
+
+
+class Looked(Struct, frozen=True):
+    """What a filter of whole requests found, and the error that says so where that may not pass."""
+
+    violations: tuple[Violation, ...] = ()
+    error: FlyballError | None = None
+
+
+@runtime_checkable
+class RequestFilter(Protocol):
+    """Looks at a whole request: who sends it, when, how much. A chain asks it before it looks at texts."""
+
+    name: str
+
+    def look(self, ctx: RunContext[Any], messages: Sequence[Message]) -> Looked:
+        """What was found. It is asked once for each request; what it decided is recorded, and holds."""
         ...
