@@ -12,6 +12,7 @@ agent.context.<loop>       loop → external      what was left out of its conte
 user.message.<channel>.<id>   people → dispatch  what somebody says
 user.response.<channel>.<id>  dispatch → people  what they are answered
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
+governance.violation.<severity>  loop → external  what filters found
 fly.dead.<loop>.<subject>  what was put aside
 fly.d.<loop>               pieces of answers, which pass by
 fly.x.<loop>, fly.b.<loop> what is still owed, and what is to detach: words in passing
@@ -19,6 +20,7 @@ fly.x.<loop>, fly.b.<loop> what is still owed, and what is to detach: words in p
 
 from __future__ import annotations
 
+from flyball.core.violation import Severity
 from flyball.runtime.nats.naming import token
 
 AGENT_SUBJECTS = ("agent.>", "tool.>", "user.>")
@@ -27,6 +29,8 @@ SAID = ("user.message.>",)
 SIGNALS, REQUESTS = ("agent.signal.>", "agent.timer.>"), ("agent.request.>",)
 DEAD, DEAD_SUBJECTS = "AGENT_DEAD", "fly.dead.>"
 """The stream of what was put aside, and all its subjects."""
+GOVERNANCE, GOVERNANCE_SUBJECTS = "GOVERNANCE", "governance.>"
+"""The stream of violations, and all its subjects."""
 FORWARDED = "agent.for."
 
 
@@ -63,6 +67,11 @@ def signal_subject(loop_id: str) -> str:
 def event_subject(what: str, loop_id: str) -> str:
     """Where it is told what became of a loop: `created`, `complete`, `failed`, `cancelled`, `context`."""
     return f"agent.{what}.{token(loop_id)}"
+
+
+def violation_subject(severity: Severity) -> str:
+    """Where it is told what filters found, by how bad it is."""
+    return f"governance.violation.{severity.value}"
 
 
 def message_subject(channel_type: str, channel_id: str) -> str:
