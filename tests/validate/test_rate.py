@@ -58,6 +58,15 @@ def test_who_comes_again_when_told_passes(
         bucket.take(amount)
 
 
+def test_time_that_goes_back_neither_gives_nor_takes() -> None:
+    bucket = Bucket(1, 60, 100.0)
+    assert bucket.wait(1, 10.0) == 0.0
+    bucket.take(1)
+    assert bucket.wait(1, 90.0) == 60.0
+    assert bucket.wait(1, 100.0) == 60.0
+    assert bucket.wait(1, 130.0) == 30.0
+
+
 def asking(user_id: str = "", session: str = "", at: float = 1000.0, loop_id: str = "one") -> RunContext[Any]:
     metadata = {"user_id": user_id} if user_id else None
     facts = RunFacts(loop_id, at=at, metadata=metadata, correlation=Correlation(session_id=session))

@@ -114,11 +114,11 @@ async def test_what_stays_in_the_history_is_told_once_and_what_is_new_is_told() 
 async def test_a_chain_that_a_fork_adds_tells_what_it_finds_in_the_history() -> None:
     journal = MemoryJournal()
     plain = Agent(Script(call("look_up", {"name": "Ann"}), "ok", "ok"), tools=[look_up], name="a")
-    await plain.run("I am eve@example.org", journal=journal, loop_id="one")
+    await plain.run("I am at 10.0.0.1.", journal=journal, loop_id="one")
     guarded = plain.clone(features=[quiet(PIIFilter())])
     await guarded.fork("one", journal, turn=1, new_loop_id="two")
     found = violations(await journal.read("two"))
-    assert {(one.loop_id, one.kind) for one in found} == {("two", "email")}
+    assert {(one.loop_id, one.kind) for one in found} == {("two", "ip_address"), ("two", "email")}
 
 
 async def test_what_an_earlier_filter_found_is_kept_where_a_later_one_refuses() -> None:
