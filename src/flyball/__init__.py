@@ -248,8 +248,11 @@ if TYPE_CHECKING:
         ToolCallCount,
     )
     from flyball.validate.filter_chain import FilterChain, FilterPolicy, ResponseFilterChain
+    from flyball.validate.filters.categories import ModerationCategory
     from flyball.validate.filters.injection import InjectionFilter, InjectionPattern
+    from flyball.validate.filters.moderation import ModerationFilter
     from flyball.validate.filters.pii import PIIFilter, PIIKind
+    from flyball.validate.filters.rate import Rate, RateFilter
     from flyball.validate.guardrails import (
         ContentFilter,
         InputGuardrail,
@@ -387,6 +390,8 @@ _LATER = {
     "ModelRepair": "flyball.validate.repair",
     "ModelScorer": "flyball.rerank.model",
     "ModelSemanticValidator": "flyball.orchestrate.semantic",
+    "ModerationCategory": "flyball.validate.filters.categories",
+    "ModerationFilter": "flyball.validate.filters.moderation",
     "MultiExporter": "flyball.observe.exporters",
     "NativeOutput": "flyball.orchestrate.output_types",
     "NoOpCostTracker": "flyball.observe.cost_recorder",
@@ -415,6 +420,8 @@ _LATER = {
     "PromptedOutput": "flyball.orchestrate.output_types",
     "PromptPolicy": "flyball.prompt.policy",
     "PromptProvider": "flyball.prompt.provider",
+    "Rate": "flyball.validate.filters.rate",
+    "RateFilter": "flyball.validate.filters.rate",
     "Recorded": "flyball.orchestrate.followed",
     "RedactPII": "flyball.validate.interceptors",
     "Redundancy": "flyball.orchestrate.patterns.redundant",
@@ -625,6 +632,8 @@ __all__ = [
     "ModelScorer",
     "ModelSemanticValidator",
     "ModelSettings",
+    "ModerationCategory",
+    "ModerationFilter",
     "MultiExporter",
     "NativeOutput",
     "NoOpCostTracker",
@@ -654,6 +663,8 @@ __all__ = [
     "PromptPolicy",
     "PromptProvider",
     "PromptedOutput",
+    "Rate",
+    "RateFilter",
     "Recorded",
     "RedactPII",
     "Redundancy",

@@ -15,6 +15,7 @@ from flyball.core.messages import ResultKind
 from flyball.core.signals import SignalType
 from flyball.core.spec import OutputMode
 from flyball.core.tools import Safety
+from flyball.core.violation import Action
 from flyball.inference.model_string import PROVIDERS
 from flyball.inference.profile import UNKNOWN, Profile
 from flyball.orchestrate.config import AgentConfig
@@ -51,6 +52,7 @@ def members(union: Any) -> list[str]:
         ("system.md", ("field", "meaning"), fields(SystemResponse)),
         ("system.md", ("mode",), list(Mode)),
         ("system.md", ("phase",), list(Phase)),
+        ("validation.md", ("action",), list(Action)),
         ("machine.md", ("position",), list(get_args(Position))),
         ("machine.md", ("event",), members(Event)),
         ("machine.md", ("effect",), members(Effect)),

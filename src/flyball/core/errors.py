@@ -30,6 +30,7 @@
     │   ├── RuleFailed                  VALIDATION_RULE_FAILED
     │   │   ├── GuardrailError
     │   │   └── RequestDropped
+    │   │       └── RateExceeded            VALIDATION_RATE_EXCEEDED
     │   └── SemanticFailed              VALIDATION_SEMANTIC_FAILED
     ├── OrchestrationFailure        orchestration_failure   not retryable
     │   ├── StepMismatch                ORCHESTRATION_STEP_MISMATCH
@@ -425,6 +426,18 @@ class RequestDropped(RuleFailed):
     """An interceptor dropped what was to be sent: details `interceptor`, `reason`."""
 
     retryable = False
+
+
+class RateExceeded(RequestDropped):
+    """A rate has no room for a request: details `retry_after` (in seconds) and `limits`, those without."""
+
+    code = "VALIDATION_RATE_EXCEEDED"
+    retryable = True
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds until there is room, if nobody else comes."""
+        return float(self.details.get("retry_after") or 0.0)
 
 
 class SemanticFailed(ValidationFailure):

@@ -24,6 +24,7 @@ from flyball.core.signals import Signal
 from flyball.core.spec import LoopSpec, Purpose
 from flyball.core.tools import ToolDefinition
 from flyball.core.usage import CallUsage, RunUsage
+from flyball.core.violation import Finding
 
 VERSION = 1
 """The version of the journal's format. A journal with a greater one is refused."""
@@ -130,7 +131,7 @@ class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
     `notes` say who changed what, and `compactions` how much shorter somebody made it. `degraded` says which
     knowledge is missing, and why, `relevance` how much what was found has to do with what the user said, from
     0 to 1, where those who were asked say so. `compact`: first a model is to sum up what was said; then the
-    turn is prepared again.
+    turn is prepared again. `violations` are what filters found in what was to be sent.
     """
 
     turn: int
@@ -145,6 +146,7 @@ class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
     degraded: tuple[str, ...] = ()
     compact: CompactionPlan | None = None
     relevance: float | None = None
+    violations: tuple[Finding, ...] = ()
 
 
 class ModelAnswered(_Event, frozen=True, tag="model_answered"):
@@ -178,7 +180,7 @@ class AnswerReviewed(_Event, frozen=True, tag="answer_reviewed"):
     """The answer was looked at before anything follows from it.
 
     `message` takes its place, if it was changed. `dropped` says why it is as if it had not been given, `stop`
-    why the run ends with it. `notes` say who changed what.
+    why the run ends with it. `notes` say who changed what, `violations` what filters found in it.
     """
 
     turn: int
@@ -187,6 +189,7 @@ class AnswerReviewed(_Event, frozen=True, tag="answer_reviewed"):
     stop: str = ""
     error: SystemError | None = None
     notes: tuple[str, ...] = ()
+    violations: tuple[Finding, ...] = ()
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):

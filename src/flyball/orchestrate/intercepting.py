@@ -11,6 +11,7 @@ from flyball.core.context import RunContext
 from flyball.core.encodable import clean_text
 from flyball.core.errors import UserError
 from flyball.core.messages import Message
+from flyball.core.violation import Finding
 from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.failing import as_rule
 
@@ -47,7 +48,14 @@ async def decision(
             f"the interceptor {interceptor.name!r} gave {decided!r:.200}: a reason is text, and what passes "
             "instead are messages"
         )
-    return replace(decided, reason=clean_text(decided.reason))
+    if not all(type(one) is Finding for one in decided.found):
+        raise UserError(
+            f"the interceptor {interceptor.name!r} found {decided.found!r:.200}: it gives Findings"
+        )
+    found = tuple(
+        [replace(one, filter=clean_text(one.filter), kind=clean_text(one.kind)) for one in decided.found]
+    )
+    return replace(decided, reason=clean_text(decided.reason), found=found)
 
 
 def told(interceptor: MessageInterceptor | ResponseInterceptor, decided: InterceptResult) -> str:

@@ -17,6 +17,7 @@ from flyball.core.errors import FlyballError, InvalidMessage, RequestDropped, Us
 from flyball.core.events import TurnPrepared
 from flyball.core.history import check_history
 from flyball.core.messages import Message
+from flyball.core.violation import Finding
 from flyball.orchestrate.admitting import passed_before, refusal
 from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
@@ -37,6 +38,7 @@ async def prepare(
 ) -> TurnPrepared:
     """Work out what a turn's request differs in from what the spec and the history give."""
     context, stages = context_of(state, bindings, deps, now(), home), bindings.stages
+    found: list[Finding] = []
     try:
         compactions: list[ContextCompaction] = []
         for compactor in stages.auto_contexts:
@@ -63,8 +65,9 @@ async def prepare(
             notes += knew
         for interceptor in stages.message_interceptors:
             decided = await decision(interceptor, context, messages_apart(messages))
+            found += decided.found
             if decided.action is MessageAction.DROP:
-                return _dropped(state, interceptor, decided, now())
+                return _dropped(state, interceptor, decided, now(), tuple(found))
             if decided.action is MessageAction.MODIFY:
                 messages = _sound(interceptor, decided.messages)
             if decided.action is MessageAction.MODIFY or decided.reason:
@@ -82,23 +85,38 @@ async def prepare(
     except FlyballError as error:
         heed_takeover(error)
         let_through = passed_before(stages.turn_guardrails, error)
-        return TurnPrepared(now(), state.turn, error=error.record(), passed=let_through)
+        refused = error.record()
+        return TurnPrepared(now(), state.turn, error=refused, passed=let_through, violations=tuple(found))
     passed = tuple([guardrail.name for guardrail in stages.turn_guardrails])
     edits = edits_between(base(state), messages)
     told_of = (passed, tuple(notes), tuple(compactions), tuple(degraded))
-    return TurnPrepared(now(), state.turn, tools, None, definitions, edits, "", *told_of, relevance=relevance)
+    return TurnPrepared(
+        now(),
+        state.turn,
+        tools,
+        None,
+        definitions,
+        edits,
+        "",
+        *told_of,
+        relevance=relevance,
+        violations=tuple(found),
+    )
 
 
 def _dropped(
-    state: State, interceptor: MessageInterceptor, decided: InterceptResult, at: float
+    state: State,
+    interceptor: MessageInterceptor,
+    decided: InterceptResult,
+    at: float,
+    found: tuple[Finding, ...],
 ) -> TurnPrepared:
     reason = decided.reason or "no reason was given"
     text = f"the interceptor {interceptor.name!r} dropped the request: {reason}"
     if decided.skip:
-        return TurnPrepared(at, state.turn, skipped=text)
-    return TurnPrepared(
-        at, state.turn, error=RequestDropped(text, interceptor=interceptor.name, reason=reason).record()
-    )
+        return TurnPrepared(at, state.turn, skipped=text, violations=found)
+    error = decided.error or RequestDropped(text, interceptor=interceptor.name, reason=reason)
+    return TurnPrepared(at, state.turn, error=error.record(), violations=found)
 
 
 def _sound(interceptor: MessageInterceptor, messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -9,6 +9,7 @@ from flyball.core.encodable import clean_text
 from flyball.core.errors import FlyballError, InvalidMessage
 from flyball.core.events import AnswerReviewed
 from flyball.core.messages import Message, Role
+from flyball.core.violation import Finding
 from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
@@ -28,14 +29,15 @@ async def review(
     answer = message = state.reviewing
     assert message is not None, "a review is of an answer"
     notes: list[str] = []
+    found: list[Finding] = []
     try:
         for interceptor in bindings.stages.response_interceptors:
             decided = await decision(interceptor, context, message)
+            found += decided.found
             if decided.action is MessageAction.DROP:
                 reason = decided.reason or "no reason was given"
-                return AnswerReviewed(
-                    now(), state.turn, dropped=f"the interceptor {interceptor.name!r} dropped it: {reason}"
-                )
+                why = f"the interceptor {interceptor.name!r} dropped it: {reason}"
+                return AnswerReviewed(now(), state.turn, dropped=why, violations=tuple(found))
             if decided.action is MessageAction.MODIFY:
                 message = _sound(interceptor, decided.messages, state)
             if decided.action is MessageAction.MODIFY or decided.reason:
@@ -43,9 +45,9 @@ async def review(
         stop = await _stop(bindings, context, message)
     except FlyballError as error:
         heed_takeover(error)
-        return AnswerReviewed(now(), state.turn, error=error.record())
+        return AnswerReviewed(now(), state.turn, error=error.record(), violations=tuple(found))
     changed = None if message is answer else message
-    return AnswerReviewed(now(), state.turn, changed, stop=stop, notes=tuple(notes))
+    return AnswerReviewed(now(), state.turn, changed, stop=stop, notes=tuple(notes), violations=tuple(found))
 
 
 async def _stop(bindings: Bindings, context: RunContext[Any], message: Message) -> str:

@@ -10,12 +10,15 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext
-from flyball.core.errors import RequestDropped, UserError
+from flyball.core.errors import FlyballError, RequestDropped, UserError
 from flyball.core.messages import Message, Part, Role, Text, ToolResult
-from flyball.validate.filters.violation import Screened, TextFilter, Violation
+from flyball.core.violation import Action, Finding
+from flyball.validate.filters.violation import JudgingFilter, RequestFilter, TextFilter, Violation
 from flyball.validate.interceptors import InterceptResult, MessageInterceptor, ResponseInterceptor
 
+AnyFilter: TypeAlias = TextFilter | RequestFilter
 OnViolation: TypeAlias = Callable[[Sequence[Violation]], Any]
+Found: TypeAlias = tuple[Violation, Action]
 _LOG = logging.getLogger("flyball.filters")
 
 
@@ -34,10 +37,10 @@ class _Chain:
     """Filters in a row, each on what the one before left."""
 
     def __init__(
-        self, filters: tuple[TextFilter, ...], policy: FilterPolicy | str, told: OnViolation | None
+        self, filters: tuple[AnyFilter, ...], policy: FilterPolicy | str, told: OnViolation | None
     ) -> None:
         for one in filters:
-            if not isinstance(one, TextFilter):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(one, TextFilter | RequestFilter):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise UserError(f"a chain takes filters, such as PIIFilter(), not {one!r}")
         if not filters:
             raise UserError("a chain takes filters, such as PIIFilter(), at least one")
@@ -47,47 +50,54 @@ class _Chain:
             raise UserError(f"policy= is one of {', '.join(FilterPolicy)}, not {policy!r}") from None
         if told is not None and not callable(told):
             raise UserError(f"on_violation= takes a function of the violations, not {told!r}")
-        self.filters = filters
+        self.requests = [one for one in filters if isinstance(one, RequestFilter)]
+        self.texts = [one for one in filters if isinstance(one, TextFilter)]
         self.told = told
 
-    def screen(self, text: str) -> Screened:
+    async def screen(self, text: str) -> tuple[str, list[Found]]:
         """The text as the filters leave it, and what they found."""
-        found: list[Violation] = []
+        found: list[Found] = []
         left = text
-        for one in self.filters:
-            screened = one.screen(left)
-            found += screened.violations
+        for one in self.texts:
+            screened = await one.judged(left) if isinstance(one, JudgingFilter) else one.screen(left)
+            changed = screened.text != left
+            found += [(each, self.action(each, changed=changed)) for each in screened.violations]
             if self.policy is not FilterPolicy.LOG_ONLY:
                 left = screened.text
             if self.policy is FilterPolicy.FAIL_FAST and any(each.blocks for each in screened.violations):
                 break
-        return Screened(left, tuple(found))
+        return left, found
 
-    def screened(self, message: Message) -> tuple[Message, list[Violation]]:
+    async def screened(self, message: Message) -> tuple[Message, list[Found]]:
         """A message as it may pass, and what was found in its text and in what tools gave."""
         parts: list[Part] = []
-        found: list[Violation] = []
+        found: list[Found] = []
         for part in message.parts:
             if not isinstance(part, Text | ToolResult):
                 parts.append(part)
                 continue
-            screened = self.screen(part.text)
-            found += screened.violations
-            parts.append(part if screened.text == part.text else _saying(part, screened.text))
+            text, seen = await self.screen(part.text)
+            found += seen
+            parts.append(part if text == part.text else _saying(part, text))
         return (message if parts == list(message.parts) else replace(message, parts=tuple(parts))), found
 
-    async def tell(self, found: Sequence[Violation]) -> None:
+    def action(self, violation: Violation, *, changed: bool) -> Action:
+        """What is done about what was found; `changed`: the text is another now."""
+        if self.policy is FilterPolicy.LOG_ONLY:
+            return Action.LOGGED
+        if violation.blocks:
+            return Action.BLOCKED
+        return Action.REDACTED if changed else Action.FLAGGED
+
+    async def tell(self, found: Sequence[Found]) -> None:
         """Tell whoever wants to know."""
+        violations = tuple([one for one, _ in found])
         if self.told is None:
-            _LOG.warning("%s", "; ".join([str(one) for one in found]))
+            _LOG.warning("%s", "; ".join([str(one) for one in violations]))
             return
-        heard = self.told(tuple(found))
+        heard = self.told(violations)
         if hasattr(heard, "__await__"):
             await heard
-
-    def blocking(self, found: Sequence[Violation]) -> list[Violation]:
-        """What may not pass."""
-        return [] if self.policy is FilterPolicy.LOG_ONLY else [one for one in found if one.blocks]
 
 
 class FilterChain(MessageInterceptor):
@@ -98,7 +108,8 @@ class FilterChain(MessageInterceptor):
     `on_violation` (which may be async), or else logged as a warning, and noted in the journal.
 
     Args:
-        filters: such as `PIIFilter()` and `InjectionFilter()`.
+        filters: such as `PIIFilter()` and `InjectionFilter()`. Those of whole requests, such as `RateFilter`,
+            are asked first, wherever they stand.
         policy: `fail_fast`, `continue` or `log_only`.
         on_violation: is given the violations of each request that has any.
         roles: whose messages are looked at.
@@ -109,7 +120,7 @@ class FilterChain(MessageInterceptor):
 
     def __init__(
         self,
-        *filters: TextFilter,
+        *filters: AnyFilter,
         policy: FilterPolicy | str = FilterPolicy.FAIL_FAST,
         on_violation: OnViolation | None = None,
         roles: Sequence[Role] = (Role.USER, Role.TOOL),
@@ -117,34 +128,55 @@ class FilterChain(MessageInterceptor):
     ) -> None:
         self.chain = _Chain(filters, policy, on_violation)
         self.roles = frozenset(roles)
+        self._of_requests = frozenset([one.name for one in self.chain.requests])
         super().__init__(self._look, name)
 
     async def _look(self, ctx: RunContext[Any], messages: Sequence[Message]) -> InterceptResult | None:
         made: list[Message] = []
-        found: list[Violation] = []
-        for message in messages:
+        found, error = self._look_at_all(ctx, messages)
+        before: list[Found] = []
+        known = _known_before(messages) if ctx.run_step > 1 else 0
+        ended = self.chain.policy is FilterPolicy.FAIL_FAST and _blocking(found)
+        for number, message in enumerate(() if ended else messages):
             if message.role not in self.roles:
                 made.append(message)
                 continue
-            passed, seen = self.chain.screened(message)
+            passed, seen = await self.chain.screened(message)
             made.append(passed)
-            found += seen
-            if seen and self.chain.policy is FilterPolicy.FAIL_FAST and self.chain.blocking(seen):
+            (before if number < known else found).extend(seen)
+            if self.chain.policy is FilterPolicy.FAIL_FAST and _blocking(seen):
                 break
-        if not found:
+        everything = before + found
+        if not everything:
             return None
-        await self.chain.tell(found)
-        if blocking := self.chain.blocking(found):
+        await self.chain.tell(everything)
+        recorded = (*_findings(self.name, before, again=True), *_findings(self.name, found))
+        if blocking := _blocking(everything):
             told = _told(blocking)
-            raise RequestDropped(
-                f"the filters {self.name!r} let nothing pass: {told}",
-                interceptor=self.name,
-                reason=told,
-                violations=[str(one) for one in found],
-            )
-        if made == list(messages):
-            return InterceptResult.allow(_told(found))
-        return InterceptResult.modify(made, _told(found))
+            # An error that says when to come again holds only where nothing else is in the way.
+            if error is None or any(one.filter not in self._of_requests for one, _ in blocking):
+                error = RequestDropped(f"the filters {self.name!r} let nothing pass: {told}")
+            violations = [str(one) for one, _ in everything]
+            error.details.update(interceptor=self.name, reason=told, violations=violations)
+            return replace(InterceptResult.drop(told), found=recorded, error=error)
+        told = _told(everything)
+        changed = made != list(messages)
+        decided = InterceptResult.modify(made, told) if changed else InterceptResult.allow(told)
+        return replace(decided, found=recorded)
+
+    def _look_at_all(
+        self, ctx: RunContext[Any], messages: Sequence[Message]
+    ) -> tuple[list[Found], FlyballError | None]:
+        """What the filters of whole requests found, and the first error that says so."""
+        found: list[Found] = []
+        error: FlyballError | None = None
+        for one in self.chain.requests:
+            looked = one.look(ctx, messages)
+            found += [(each, self.chain.action(each, changed=False)) for each in looked.violations]
+            error = error or looked.error
+            if self.chain.policy is FilterPolicy.FAIL_FAST and _blocking(found):
+                break
+        return found, error
 
 
 class ResponseFilterChain(ResponseInterceptor):
@@ -162,20 +194,22 @@ class ResponseFilterChain(ResponseInterceptor):
         name: str = "response_filter_chain",
     ) -> None:
         self.chain = _Chain(filters, policy, on_violation)
+        if self.chain.requests:
+            raise UserError(f"{self.chain.requests[0].name!r} is for requests: put it into a FilterChain")
         super().__init__(self._look, name)
 
     async def _look(self, ctx: RunContext[Any], message: Message) -> InterceptResult | None:
-        made, found = self.chain.screened(message)
+        made, found = await self.chain.screened(message)
         if not found:
             return None
         await self.chain.tell(found)
-        if blocking := self.chain.blocking(found):
-            return InterceptResult.drop(_told(blocking))
-        return (
-            InterceptResult.allow(_told(found))
-            if made is message
-            else InterceptResult.modify(made, _told(found))
-        )
+        if blocking := _blocking(found):
+            decided = InterceptResult.drop(_told(blocking))
+        elif made is message:
+            decided = InterceptResult.allow(_told(found))
+        else:
+            decided = InterceptResult.modify(made, _told(found))
+        return replace(decided, found=tuple(_findings(self.name, found)))
 
 
 def _saying(part: Text | ToolResult, text: str) -> Part:
@@ -184,6 +218,25 @@ def _saying(part: Text | ToolResult, text: str) -> Part:
     return replace(part, error=text) if part.is_error else replace(part, content=text)
 
 
-def _told(found: Sequence[Violation]) -> str:
+def _known_before(messages: Sequence[Message]) -> int:
+    """How many messages an earlier turn had sent: those up to the last answer."""
+    answers = [number for number, message in enumerate(messages) if message.role is Role.ASSISTANT]
+    return answers[-1] + 1 if answers else 0
+
+
+def _blocking(found: Sequence[Found]) -> list[Found]:
+    return [one for one in found if one[1] is Action.BLOCKED]
+
+
+def _findings(by: str, found: Sequence[Found], *, again: bool = False) -> list[Finding]:
+    """What was found, as it is recorded: each kind once, with how often."""
+    counts: dict[Finding, int] = {}
+    for one, action in found:
+        key = Finding(by, one.filter, one.kind, one.severity, action, 0, again)
+        counts[key] = counts.get(key, 0) + one.count
+    return [replace(key, count=count) for key, count in counts.items()]
+
+
+def _told(found: Sequence[Found]) -> str:
     """What was found, each kind once."""
-    return "; ".join(dict.fromkeys([str(one) for one in found]))
+    return "; ".join(dict.fromkeys([str(one) for one, _ in found]))

@@ -11,9 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.context import RunContext
-from flyball.core.errors import UserError
+from flyball.core.errors import FlyballError, UserError
 from flyball.core.feature import FunctionFeature
 from flyball.core.messages import Message, Role, Text
+from flyball.core.violation import Finding
 from flyball.validate.filters.pii import PIIFilter, PIIKind
 
 
@@ -30,13 +31,16 @@ class InterceptResult(Struct, frozen=True):
 
     A request that is dropped ends the run with an error, unless `skip` is set: then the model is not called
     in this turn, which still counts, and the next one begins. A dropped response is as if it had not been
-    given: the model is asked again.
+    given: the model is asked again. `found` is recorded as violations; `error` is what a dropped request ends
+    the run with, in the place of a RequestDropped that has the reason.
     """
 
     action: MessageAction = MessageAction.ALLOW
     messages: tuple[Message, ...] = ()
     reason: str = ""
     skip: bool = False
+    found: tuple[Finding, ...] = ()
+    error: FlyballError | None = None
 
     @classmethod
     def allow(cls, reason: str = "") -> InterceptResult:

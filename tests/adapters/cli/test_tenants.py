@@ -47,10 +47,10 @@ def test_a_tenant_is_made_listed_changed_and_removed(tenants: Tenants, operator:
         sorted(roles),
     )
     listed = tenants("list").out
-    assert re.search(r"acme +\S+ K?i?B of 1\.0 GiB +░{20} +0% +17 +0 +0/9", listed), listed
-    assert re.search(r"globex +\S+ K?i?B +no limit +17", listed), listed
+    assert re.search(r"acme +\S+ K?i?B of 1\.0 GiB +░{20} +0% +18 +0 +0/9", listed), listed
+    assert re.search(r"globex +\S+ K?i?B +no limit +18", listed), listed
     (first, _) = tenants("list", "--json").json
-    assert (first["tenant"], first["quota"]["connections"], first["used"]["streams"]) == ("acme", 9, 17)
+    assert (first["tenant"], first["quota"]["connections"], first["used"]["streams"]) == ("acme", 9, 18)
     changed = tenants("quota", "acme", "--disk", "2GiB")
     assert changed.err == "acme may have 2.0 GiB on disk, 9 connections: known to flyball\n"
     assert tenants("quota", "acme", "--disk", "none", "--json").json["quota"]["disk"] is None
@@ -76,7 +76,7 @@ def test_credentials_are_made_and_revoked(tenants: Tenants) -> None:
     [
         (["add", "Acme"], "a tenant's name has 1 to 63 small letters"),
         (["add", "acme", "--disk", "lots"], "'lots' is no size: write it like 10GiB"),
-        (["add", "acme", "--streams", "3"], "flyball needs 17 in an account"),
+        (["add", "acme", "--streams", "3"], "flyball needs 18 in an account"),
         (["quota", "nobody", "--disk", "1GiB"], "there is no tenant 'nobody'"),
         (["creds", "nobody", "api"], "there is no tenant 'nobody'"),
         (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flyball import Agent
+from flyball import Agent, FilterChain, Rate, RateFilter
 from flyball.core.events import Outcome
 from flyball.core.messages import assistant
 from flyball.inference.scripted import ScriptedEngine
@@ -160,6 +160,15 @@ async def test_a_run_that_fails_says_how_far_it_came() -> None:
         document = answer.json()
         assert document["response"]["content"] == "no number"
         assert document["loop_id"] == answer.headers["flyball-loop"]
+
+
+async def test_a_rate_that_is_used_up_is_429_and_says_when_to_come_again() -> None:
+    rates = FilterChain(RateFilter(overall=Rate(requests_per_minute=1)), on_violation=lambda _: None)
+    async with here(Agent(ScriptedEngine("one", "two"), features=[rates], name="rare")) as (client, _):
+        assert (await client.post("/api/agents/rare/requests", json=ASK)).status_code == 200
+        answer = await client.post("/api/agents/rare/requests", json=ASK)
+        assert (answer.status_code, answer.json()["code"]) == (429, "VALIDATION_RATE_EXCEEDED")
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
 
 
 async def test_a_run_out_of_time_is_408() -> None:

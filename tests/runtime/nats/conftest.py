@@ -14,6 +14,7 @@ import pytest
 
 from flyball.runtime.nats import EmbeddedServer, Layout, NatsJournal, NatsOptions
 from flyball.runtime.nats.naming import journal_stream
+from flyball.runtime.nats.subjects import GOVERNANCE
 from flyball.runtime.nats.wire import BLOBS, WIRE_BLOBS
 from flyball.runtime.nats.workers.projector import LARGE, LOOPS, TRAJECTORIES
 from tests.patience import PATIENCE
@@ -62,7 +63,7 @@ async def clear(journal: NatsJournal) -> None:
     names = {info.config.name for info in await js.streams_info()}
     # Also what is written down of loops for others: the next test has loops of the same ids.
     stores = (f"OBJ_{BLOBS}", f"OBJ_{WIRE_BLOBS}", f"OBJ_{LARGE}", f"KV_{LOOPS}", f"KV_{TRAJECTORIES}")
-    for name in [*map(journal_stream, range(journal.partitions)), *stores]:
+    for name in [*map(journal_stream, range(journal.partitions)), *stores, GOVERNANCE]:
         if name in names:
             await js.delete_stream(name)
 

@@ -175,6 +175,7 @@ _STATUS: dict[str, int] = _REFUSALS | {
     "CONFIG_LOOP_MISMATCH": 409,
     "CANCELLED_SIGNAL": 409,
     "CANCELLED_TIMEOUT": 408,
+    "VALIDATION_RATE_EXCEEDED": 429,
     # Those who serve models, and whoever keeps the journal, are behind us: it is not the caller's doing.
     "INFERENCE_ENGINE_ERROR": 502,
     "INFERENCE_MODEL_UNAVAILABLE": 503,

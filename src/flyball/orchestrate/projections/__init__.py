@@ -8,6 +8,7 @@
     loop_entity     the loop as SemStreams keeps it
     loop_events     what is told of a loop: that it was created, and how it ended
     context_events  what was made of its context: that it is summed up, and what was left out
+    violations      what filters found, and what was done about it
     trajectory      SemStreams' model calls and tool calls, step by step
 
 What is shown to people, whoever shows it, is found in modules of its own:
@@ -35,6 +36,7 @@ from flyball.orchestrate.projections.loop_events import (
 from flyball.orchestrate.projections.normal_form import normal_form
 from flyball.orchestrate.projections.tool_calls import tool_calls_made
 from flyball.orchestrate.projections.trajectory import Detail, trajectory
+from flyball.orchestrate.projections.violations import PolicyViolation, violations
 from flyball.orchestrate.tool_record import ToolCallRecord
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ __all__ = [
     "InferenceStartEvent",
     "LifecycleTransitionEvent",
     "LoopEnded",
+    "PolicyViolation",
     "TimelineEvent",
     "ToolCallRecord",
     "ToolEndEvent",
@@ -70,6 +73,7 @@ __all__ = [
     "timeline",
     "tool_calls_made",
     "trajectory",
+    "violations",
 ]
 
 _LATER = {

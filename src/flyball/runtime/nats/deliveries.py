@@ -208,8 +208,8 @@ class Postman:
             await self._say(delivery, b"-NAK")
             raise
         except Exception as error:
-            # A server that is away, or full, is not the message's fault. And what a newer flyball wrote is for
-            # newer workers, which are there while a cluster is brought up to date.
+            # A server that is away, or full, is not the message's fault. And what a newer flyball wrote is
+            # for newer workers, which are there while a cluster is brought up to date.
             away = isinstance(error, JournalUnreachable | JournalFull | JournalTooNew)
             hopeless = isinstance(error, FlyballError) and not error.retryable and not away
             if hopeless or (delivery.times >= self._post.tries and not away):

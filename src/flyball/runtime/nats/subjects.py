@@ -14,6 +14,7 @@ user.message.<channel>.<id>   people → dispatch  what somebody says
 user.response.<channel>.<id>  dispatch → people  what they are answered
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
                            (in an account of `flyball tenants`, model.for.<agent> and tool.for.<agent>)
+governance.violation.<severity>  loop → external  what filters found
 fly.dead.<loop>.<subject>  what was put aside
 fly.d.<loop>               pieces of answers, which pass by
 fly.hire.<kind>            asks the loop workers for a consumer
@@ -22,6 +23,7 @@ fly.x.<loop>, fly.b.<loop> what is still owed, and what is to detach: words in p
 
 from __future__ import annotations
 
+from flyball.core.violation import Severity
 from flyball.runtime.nats.naming import token
 
 TASKS, REQUESTS = ("agent.task.>",), ("agent.request.>",)
@@ -31,6 +33,8 @@ DEAD, DEAD_SUBJECTS = "AGENT_DEAD", "fly.dead.>"
 """The stream of what was put aside, and all its subjects."""
 FORWARDED = ("agent.for.", "model.for.", "tool.for.")
 """What the subjects begin with of messages that were passed on."""
+GOVERNANCE, GOVERNANCE_SUBJECTS = "GOVERNANCE", "governance.>"
+"""The stream of violations, and all its subjects."""
 
 
 def task_subject(loop_id: str) -> str:
@@ -66,6 +70,11 @@ def signal_subject(loop_id: str) -> str:
 def event_subject(what: str, loop_id: str) -> str:
     """Where it is told what became of a loop: `created`, `complete`, `failed`, `cancelled`, `context`."""
     return f"agent.{what}.{token(loop_id)}"
+
+
+def violation_subject(severity: Severity) -> str:
+    """Where it is told what filters found, by how bad it is."""
+    return f"governance.violation.{severity.value}"
 
 
 def message_subject(channel_type: str, channel_id: str) -> str:

@@ -44,10 +44,12 @@ from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.core.tools import ToolChoice, ToolDefinition, ToolSpec
 from flyball.core.usage import CallUsage, RunUsage, Usage
+from flyball.core.violation import Action, Finding, Severity
 
 _ODD_TEXT = "Ünïcödé ☃ 漢字 🎛️ 'quoted' \"twice\" \\ \0 \n\t\u2028 </script>"
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Paris", None, 1.5]}}}
 _CALL = ToolCall("call-1", "weather", '{"city": "Paris"}', metadata={"task": [1, {"deep": None}]})
+_FOUND = Finding("chain", "pii", _ODD_TEXT, Severity.LOW, Action.REDACTED, 2**40, again=True)
 _ERROR = SystemError(
     code="INFERENCE_ENGINE_ERROR",
     category=FailureCategory.INFERENCE,
@@ -112,6 +114,7 @@ def every_event() -> list[Event]:
         TurnPrepared(at=4.7, turn=4, skipped=_ODD_TEXT, passed=("max_turns",)),
         TurnPrepared(at=4.8, turn=5, degraded=(_ODD_TEXT,), relevance=1 / 3),
         TurnPrepared(at=4.8, turn=5, compact=CompactionPlan(3, 9, 2**40)),
+        TurnPrepared(at=4.8, turn=5, violations=(_FOUND, _FOUND)),
         TurnPrepared(at=4.9, turn=5, compactions=(ContextCompaction(_ODD_TEXT, 9, 6, 2**40, 7),)),
         ModelAnswered(at=5.0, turn=1, message=_ANSWER, duration=0.25, request_id="m", notes=("a note",)),
         ModelAnswered(at=5.5, turn=1, message=_ANSWER, purpose="repair"),
@@ -133,7 +136,7 @@ def every_event() -> list[Event]:
         ModelFailed(at=6.0, turn=1, error=_ERROR, partial=assistant("so f"), duration=1e-9),
         ModelFailed(at=6.1, turn=1, error=_ERROR, around=Around(skipped=_ODD_TEXT, fresh=True)),
         AnswerReviewed(at=6.5, turn=1, message=_ANSWER, stop=_ODD_TEXT, notes=("who: why",)),
-        AnswerReviewed(at=6.6, turn=1, dropped=_ODD_TEXT),
+        AnswerReviewed(at=6.6, turn=1, dropped=_ODD_TEXT, violations=(_FOUND,)),
         CallsJudged(
             at=7.0, turn=1, verdicts=(Verdict(0, allowed=False, reason="no"), Verdict(1, allowed=True))
         ),

@@ -12,10 +12,11 @@ from base64 import b64decode
 from binascii import Error
 from collections.abc import Iterable
 from enum import StrEnum
-from unicodedata import normalize
 
 from flyball.core.errors import UserError
-from flyball.validate.filters.violation import Screened, Severity, Violation
+from flyball.core.violation import Severity
+from flyball.validate.filters.plain import plain
+from flyball.validate.filters.violation import Screened, Violation
 
 
 class InjectionPattern(StrEnum):
@@ -79,7 +80,6 @@ _WORDS: dict[InjectionPattern, re.Pattern[str]] = {
 }
 _ENCODED = re.compile(r"(?:[A-Za-z0-9+/]{4}){6,2048}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){16,4096}")
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 _MOST_DECODED = 64
 """How many encoded pieces of a text are looked into."""
 
@@ -129,26 +129,21 @@ def find_injections(
 ) -> dict[InjectionPattern, int]:
     """The patterns that stand in a text, and how often each does."""
     wanted = tuple(patterns)
-    plain = _plain(text)
+    said = plain(text)
     found: dict[InjectionPattern, int] = {}
     for pattern in wanted:
         if pattern is InjectionPattern.ENCODED_INJECTION:
             count = sum(_says_something(piece) for piece in _decoded(text))
         else:
-            count = sum(1 for _ in _WORDS[pattern].finditer(plain))
+            count = sum(1 for _ in _WORDS[pattern].finditer(said))
         if count:
             found[pattern] = count
     return found
 
 
-def _plain(text: str) -> str:
-    """The text in plain letters: those that only look like others become these; invisible ones are gone."""
-    return text if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text))
-
-
 def _says_something(text: str) -> bool:
-    plain = _plain(text)
-    return any(pattern.search(plain) is not None for pattern in _WORDS.values())
+    said = plain(text)
+    return any(pattern.search(said) is not None for pattern in _WORDS.values())
 
 
 def _decoded(text: str) -> list[str]:

@@ -16,7 +16,8 @@ from math import log2
 from msgspec import Struct
 
 from flyball.core.errors import UserError
-from flyball.validate.filters.violation import Screened, Severity, Violation
+from flyball.core.violation import Severity
+from flyball.validate.filters.violation import Screened, Violation
 
 
 class PIIKind(StrEnum):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-
-class Severity(StrEnum):
-    """How bad it is."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
+from flyball.core.context import RunContext
+from flyball.core.errors import FlyballError
+from flyball.core.messages import Message
+from flyball.core.violation import Severity
 
 
 class Violation(Struct, frozen=True):
@@ -49,4 +45,33 @@ class TextFilter(Protocol):
 
     def screen(self, text: str) -> Screened:
         """The text as it may pass, and what was found in it. It is pure, and takes linear time."""
+        ...
+
+
+@runtime_checkable
+class JudgingFilter(Protocol):
+    """A filter that has to ask somebody, such as a model. A chain asks `judged` in the place of `screen`."""
+
+    name: str
+
+    async def judged(self, text: str) -> Screened:
+        """The text as it may pass, and what was found in it. What it raises ends the run."""
+        ...
+
+
+class Looked(Struct, frozen=True):
+    """What a filter of whole requests found, and the error that says so where that may not pass."""
+
+    violations: tuple[Violation, ...] = ()
+    error: FlyballError | None = None
+
+
+@runtime_checkable
+class RequestFilter(Protocol):
+    """Looks at a whole request: who sends it, when, how much. A chain asks it before it looks at texts."""
+
+    name: str
+
+    def look(self, ctx: RunContext[Any], messages: Sequence[Message]) -> Looked:
+        """What was found. It is asked once for each request; what it decided is recorded, and holds."""
         ...

@@ -9,7 +9,7 @@ says whether that helps.
     404               there is no such agent, no such response
     409               the loop is another one, was taken over, was cancelled, or waits for somebody else
     422               the model gave no answer that follows what was asked for
-    429               a provider's rate limit, a quota
+    429               a rate limit, a provider's or your own, a quota
     502, 503, 504     a model failed or could not be reached; the journal could not be used; the time was up
     500               anything else
 """
@@ -156,6 +156,7 @@ _BY_CODE: Mapping[str, tuple[int, str]] = {
     "ORCHESTRATION_JOURNAL_FAILED": (503, ""),
     "ORCHESTRATION_JOURNAL_UNREACHABLE": (503, ""),
     "ORCHESTRATION_QUOTA_EXCEEDED": (429, "insufficient_quota"),
+    "VALIDATION_RATE_EXCEEDED": (429, "rate_limit_exceeded"),
     "CANCELLED_TIMEOUT": (504, ""),
     "CANCELLED_SIGNAL": (409, ""),
 }

@@ -6,6 +6,7 @@ from functools import partial
 
 from flyball.runtime.nats.bus import KEPT, Bus
 from flyball.runtime.nats.connection import Connection
+from flyball.runtime.nats.governance import make_governance
 from flyball.runtime.nats.layout import Layout, make, make_bucket, set_up
 from flyball.runtime.nats.wire import BLOBS, TOOL_BLOBS, WIRE_BLOBS
 from flyball.runtime.nats.workers.projector import LARGE, LOOPS, TRAJECTORIES
@@ -23,6 +24,7 @@ async def furnish(connection: Connection, layout: Layout) -> Layout:
     await Bus(connection, settled).set_up()
     for name in (LOOPS, TRAJECTORIES):
         await make_bucket(connection, name, settled.replicas)
+    await make_governance(connection, settled.replicas)
     for name, kept in _STORES.items():
         do = partial(connection.js.create_object_store, name, replicas=settled.replicas, ttl=kept)
         await make(connection, f"OBJ_{name}", do)

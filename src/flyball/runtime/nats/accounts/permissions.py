@@ -75,6 +75,7 @@ _LOOP = (
         *_JOURNAL,
         *_WIRE,
         "timer.at.*",
+        "governance.violation.*",
         "fly.dead.>",
         "fly.x.*",
         "fly.b.*",

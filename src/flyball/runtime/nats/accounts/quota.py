@@ -18,7 +18,7 @@ _UNITS = {
     },
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?(?:i?b)?)", re.IGNORECASE)
-FEWEST_STREAMS = 17
+FEWEST_STREAMS = 18
 """What flyball itself needs: journals in four partitions, the wire, buckets and stores."""
 
 

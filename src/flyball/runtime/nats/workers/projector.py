@@ -5,6 +5,7 @@
     AGENT_TRAJECTORIES   <loop>            its steps; too many of them are kept in AGENT_TRAJECTORIES_LARGE
     agent.created|complete|failed|cancelled.<loop>  is published when it happens
     agent.context.<loop>  is published a moment after something was left out of its context, or summed up
+    governance.violation.<severity>  is published a moment after filters found something
 
 Whoever carries a loop on has it written down when it begins, is signalled and ends, and now and then between.
 That may be lost with its process: so the projector is also a consumer of the journals' own streams, and looks
@@ -38,19 +39,21 @@ from flyball.orchestrate.projections import (
     loop_ended,
     loop_entity,
     trajectory,
+    violations,
 )
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, LENGTH, decode_entry
 from flyball.runtime.nats.fetching import Tail, tail
+from flyball.runtime.nats.governance import make_governance, write_violation
 from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import make_bucket
 from flyball.runtime.nats.messages.frame import write
 from flyball.runtime.nats.naming import BEGIN, bucket_key, entries, journal_stream
 from flyball.runtime.nats.stored import WRONG_LAST, Stored, not_taken
-from flyball.runtime.nats.subjects import event_subject
+from flyball.runtime.nats.subjects import event_subject, violation_subject
 
 PayloadT = TypeVar("PayloadT", bound=LoopEntity | LoopEnded)
 LOOPS, TRAJECTORIES = "AGENT_LOOPS", "AGENT_TRAJECTORIES"
@@ -104,6 +107,8 @@ class Projector:
         """Where what was last written stands, so that it need not be asked for."""
         self._contexts: OrderedDict[str, int] = OrderedDict()
         """How many things were told of a loop's context."""
+        self._violations: OrderedDict[str, int] = OrderedDict()
+        """How many of a loop's violations were told."""
         self.posts = [
             Post(
                 journal_stream(number),
@@ -117,13 +122,14 @@ class Projector:
         ]
 
     async def set_up(self) -> None:
-        """Make the buckets, where they are missing.
+        """Make the buckets and the stream of violations, where they are missing.
 
         Raises:
             UserError: the server does not make one.
         """
         for name in (LOOPS, TRAJECTORIES):
             await make_bucket(self._bus.connection, name, self._journal.layout.replicas)
+        await make_governance(self._bus.connection, self._journal.layout.replicas)
 
     # By whoever carries a loop on
 
@@ -161,6 +167,7 @@ class Projector:
                     known = self._written.get(key) or await self._tail(key)
                     if known.length:  # it is told of as created before anything else is
                         await self._tell_contexts(loop_id, loop.events)
+                        await self._tell_violations(loop_id, loop.events)
                         await self._put(key, data, length)
             pause = max(self._passing, 9 * (time.monotonic() - began))
 
@@ -205,6 +212,7 @@ class Projector:
         if not self._written.get(key, Tail()).length:
             await self._tell("created", loop_id, loop_created(state), f"{loop_id}/created", first=True)
         await self._tell_contexts(loop_id, events)
+        await self._tell_violations(loop_id, events)
         writes = [self._put(key, _told(entity, self._limit)[1], length)]
         if state.at != "done":
             await asyncio.gather(*writes)
@@ -235,9 +243,17 @@ class Projector:
         for number in range(known, len(told)):
             await self._tell("context", loop_id, told[number], f"{loop_id}/context/{number}")
         if len(told) > known:
-            self._contexts[loop_id] = len(told)
-            if len(self._contexts) > _KNOWN:
-                self._contexts.popitem(last=False)
+            _remember(self._contexts, loop_id, len(told))
+
+    async def _tell_violations(self, loop_id: str, events: Sequence[Event]) -> None:
+        """Tell what filters found since it was last told here; what others told, the server knows."""
+        known = self._violations.get(loop_id, 0)
+        found = violations(events)
+        for one in found[known:]:
+            where, name = violation_subject(one.severity), f"violation/{one.id}"
+            await self._bus.publish(where, write_violation(one), name, loop_id=loop_id, whole=True)
+        if len(found) > known:
+            _remember(self._violations, loop_id, len(found))
 
     async def _keep_trajectory(self, key: str, events: Sequence[Event]) -> None:
         """Write a loop's way; where it is too large for a message, without its steps, which are elsewhere."""
@@ -274,6 +290,12 @@ class Projector:
         self._written[subject] = known
         if len(self._written) > _KNOWN:
             self._written.popitem(last=False)
+
+
+def _remember(kept: OrderedDict[str, int], loop_id: str, count: int) -> None:
+    kept[loop_id] = count
+    if len(kept) > _KNOWN:
+        kept.popitem(last=False)
 
 
 def _loop_key(loop_id: str) -> str:
