@@ -48,6 +48,7 @@ class Row(NamedTuple):
     worker_cpu: float
     server_cpu: float
     server_memory: float
+    caller_cpu: float
 
     @property
     def rate(self) -> float:
@@ -84,9 +85,9 @@ class _Told(NamedTuple):
 
 async def _row(servers: Nodes, runtime: NatsRuntime, told: _Told, callers: int) -> Row:
     kept, used, cpu = await _kept(runtime), servers.used(), cpu_seconds(told.worker)
-    began = time.perf_counter()
+    began, mine = time.perf_counter(), time.process_time()
     latencies = await _loops(runtime, callers, told.seconds)
-    took = time.perf_counter() - began
+    took, mine = time.perf_counter() - began, time.process_time() - mine
     after, spent, cpu = servers.used(), await _kept(runtime), cpu_seconds(told.worker) - cpu
     loops = len(latencies)
 
@@ -119,6 +120,7 @@ async def _row(servers: Nodes, runtime: NatsRuntime, told: _Told, callers: int) 
         each(cpu),
         each(after.cpu - used.cpu),
         each(after.memory - used.memory),
+        each(mine),
     )
 
 

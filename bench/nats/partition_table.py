@@ -61,7 +61,7 @@ def _table(rows: Sequence[Row]) -> Table:
         title="One partition, one process of workers; a loop is five tool calls", title_justify="left"
     )
     headings = "sync copies workers callers loops/s steps/s p50 p99 messages stored disk clients routes"
-    for heading in (*headings.split(), "worker", "server", "memory"):
+    for heading in (*headings.split(), "caller", "worker", "server", "memory"):
         shown.add_column(heading, justify="right")
     for row in rows:
         stored = row.journal_bytes + row.wire_bytes + row.other_bytes
@@ -75,7 +75,7 @@ def _table(rows: Sequence[Row]) -> Table:
             *[f"{1000 * one:.0f} ms" for one in (row.p50, row.p99)],
             f"{row.appends:.0f}+{row.wire:.0f}+{row.steps - row.appends - row.wire:.0f}",
             *[f"{one / 1000:.1f} kB" for one in (stored, row.disk_bytes, row.client_bytes, row.route_bytes)],
-            *[f"{1000 * one:.1f} ms" for one in (row.worker_cpu, row.server_cpu)],
+            *[f"{1000 * one:.1f} ms" for one in (row.caller_cpu, row.worker_cpu, row.server_cpu)],
             f"{row.server_memory / 1000:.0f} kB",
         )
     return shown
