@@ -24,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot di
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak format lock clean
+.PHONY: help setup demo test test-browser lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak sizing format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -106,6 +106,10 @@ attack-api: $(READY) ## Attack the HTTP API, by its own description of itself (t
 soak: $(READY) ## Run loops on NATS while workers and the server are killed at random: nothing may be lost or doubled
 	$(heading) soak
 	@$(RUN) bench/nats/soak/run.py $(ARGS)
+
+sizing: $(READY) ## Simulate a region with 64 partitions: what it takes, and what it costs when something dies
+	$(heading) sizing
+	@$(RUN) bench/sizing/run.py $(ARGS)
 
 format: $(READY) ## Format the code, and mend what can be mended by itself
 	@$(RUN) -m ruff check --fix .

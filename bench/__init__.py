@@ -9,6 +9,8 @@
     proof               that the work was really done, proven from the journal
     runs                the workloads W1 to W6
     memory, peak, storage, growth, startup      the other rows
+    nats, http, api     loops on NATS, model calls over HTTP, the HTTP API
+    sizing              a region, simulated from what was measured of one partition
     peers               flyball beside other frameworks, each in an environment of its own
 
 The copies are imported by bare names, so this folder is on the path; what is measured is this checkout.

@@ -8,4 +8,6 @@ worker      one process of workers; children: processes that are told things, an
 usage       what processes and the machine used: CPU time and memory, from /proc
 paused      a great many loops that wait, and how soon one of them goes on
 table       what is printed
+partition, partition_table      what one partition takes of everything: `--partition`
+nodes       servers for that, one or a cluster; elections: how long a killed leader is missed
 """

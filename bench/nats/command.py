@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
-from bench.nats import floor, paused, speed
+from bench.nats import floor, partition_table, paused, speed
 from bench.nats.paused import Paused
 from bench.nats.table import BUDGET, Pair, a_loop, said_of, table, waiting_table
 from bench.peers.progress import Progress
@@ -26,6 +26,8 @@ _JUDGED = 2
 def main(arguments: Sequence[str] | None = None, out: TextIO | None = None) -> int:
     """Run the command; gives 1 if the budget was missed."""
     options = _parser().parse_args(arguments)
+    if options.partition:
+        return partition_table.tell(*asyncio.run(partition_table.measure(options)), options.json, out)
     pairs, waiting = asyncio.run(_measure(options))
     if options.json is not None:
         options.json.write_text(json.dumps(report(pairs, waiting), indent=2) + "\n")
@@ -127,6 +129,9 @@ def _parser() -> ArgumentParser:
     )
     add("--paused", type=int, metavar="N", help="instead: so many loops wait, and some are resumed")
     add("--resumed", type=int, default=1000, metavar="N", help="how many of them (1,000)")
+    add("--partition", action="store_true", help="instead: what one partition takes of everything")
+    add("--callers", type=int, action="append", metavar="N", help="of its loops; said again (1, 8, 64)")
+    add("--elections", type=int, default=5, metavar="N", help="how often a leader is killed for it (5)")
     add("--profile", type=Path, metavar="FILE", help="write where the first worker's time went (slows it)")
     add("--json", type=Path, metavar="FILE", help="write the figures to a file")
     return parser

@@ -25,7 +25,7 @@ _SHOWN = 25
 async def _work(told: dict[str, Any]) -> None:
     options = msgspec.convert(told["options"], NatsOptions)
     async with await NatsJournal.open(options) as journal:
-        crew = Crew(journal, [make_agent()], told["serve"])
+        crew = Crew(journal, [make_agent()], told["serve"], nearby=told.get("nearby", True))
         ear = await hears()
         say("ready")
         if not await ear.readline():

@@ -112,3 +112,22 @@ def test_loops_that_wait_are_resumed(tmp_path: Path) -> None:
 
 def test_the_budget_is_that_of_the_issue() -> None:
     assert BUDGET == 0.40
+
+
+@pytest.mark.slow
+def test_one_partition_is_measured_with_each_way_of_syncing(tmp_path: Path) -> None:
+    out, file = StringIO(), tmp_path / "figures.json"
+    small = ["--partition", "--seconds", "0.3", "--callers", "2", "--elections", "1", "--json", str(file)]
+    assert main(small, out) == 0
+    said = json.loads(file.read_text())
+    assert {(row["sync"], row["replicas"], row["nearby"]) for row in said["rows"]} >= {
+        ("default", 1, True),
+        ("always", 1, True),
+        ("always", 3, True),
+    }
+    for row in said["rows"]:
+        assert row["appends"] == pytest.approx(12, abs=4), "what is under way at the edges counts, too"
+        assert row["steps"] > row["appends"] + 2
+        assert min(row["journal_bytes"], row["client_bytes"], row["rate"]) > 0
+        assert (row["route_bytes"] > 0) == (row["replicas"] > 1)
+    assert all(0 < stall < 60 for stall in said["elections"])
