@@ -20,7 +20,7 @@ from bench.nats.usage import cpu_seconds
 from bench.nats.work import PROMPT, make_agent
 from flyball.core.ids import new_id
 from flyball.runtime.nats import NatsRuntime
-from flyball.runtime.nats.bus import AGENT
+from flyball.runtime.nats.wire import AGENT
 
 _JOURNAL = "JOURNAL_0"
 

@@ -38,7 +38,7 @@ async def test_what_one_tenant_has_no_other_sees(acme: Operated) -> None:
     assert set(used) == {"acme", "globex"}
     assert (used["acme"].quota.disk, used["globex"].quota.disk) == (64 * 2**20, 0)
     assert used["acme"].disk > used["globex"].disk > 0
-    assert (used["acme"].streams, used["acme"].consumers, used["acme"].error) == (14, 0, "")
+    assert (used["acme"].streams, used["acme"].consumers, used["acme"].error) == (15, 0, "")
 
 
 async def test_files_are_their_owners_alone(acme: Operated) -> None:
