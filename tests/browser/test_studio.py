@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from flyball.core.events import Outcome, SignalReceived, Started
 from flyball.core.messages import user
@@ -182,24 +182,25 @@ async def test_one_talks_with_an_agent_and_it_is_there_again_after_a_reload(stud
     await studio.picture("chat")
 
 
-async def test_what_is_said_next_goes_on_from_all_that_was_said_and_from_no_question_without_an_answer(
+async def test_what_is_said_next_waits_for_the_answer_and_goes_on_from_all(
     studio: Studio,
 ) -> None:
     page = studio.page
     await studio.open("chat/travel/s1")
     box = page.get_by_label("Message")
-    for text in ("To Rome", "To Oslo"):  # the second while the first waits
-        await box.fill(text)
-        await box.press("Enter")
-        await expect(page.locator(".bubble.user").last).to_have_text(text)
-    await expect(page.locator(".card.waiting")).to_have_count(2)
-    await page.get_by_role("button", name="Approve").first.click()
-    await expect(page.locator(".bubble.assistant .prose")).to_have_count(1)
-    await page.reload()
-    await expect(page.locator(".bubble.user")).to_have_text(["To Rome", "To Oslo"])
+    await box.fill("To Rome")
+    await box.press("Enter")
+    await expect(page.locator(".card.waiting")).to_have_count(1)
     await box.fill("And then?")
     await box.press("Enter")
+    await expect(page.get_by_role("status").filter(has_text="Not sent yet")).to_be_visible()
+    await expect(box).to_have_value("And then?")
+    assert len(await studio.service.journal.loops()) == 1
+    await page.get_by_role("button", name="Approve").click()
+    await expect(page.locator(".bubble.assistant .prose")).to_have_count(1)
+    await box.press("Enter")
     await expect(page.locator(".bubble.assistant .prose")).to_have_count(2)
+    await expect(box).to_have_value("")
     newest = (await studio.service.loops(LoopQuery())).loops[0]
     events = await studio.service.journal.read(newest.loop_id)
     assert isinstance(events[0], Started)
@@ -208,6 +209,25 @@ async def test_what_is_said_next_goes_on_from_all_that_was_said_and_from_no_ques
         "And then?",
         ["user", "assistant", "tool", "assistant", "tool", "assistant"],
     )
+
+
+async def test_what_could_not_be_sent_is_sent_once_when_it_is_said_again(studio: Studio) -> None:
+    page = studio.page
+    await studio.open("chat/parrot/s1")
+    box = page.get_by_label("Message")
+
+    async def lose_the_answer(route: Route) -> None:
+        await route.fetch()  # it arrives, and nobody hears of that
+        await route.abort()
+
+    await page.route("**/api/agents/parrot/loops?*", lose_the_answer, times=1)
+    await box.fill("Hello")
+    await box.press("Enter")
+    await expect(page.locator(".toast")).to_be_visible()
+    await expect(box).to_have_value("Hello")
+    await box.press("Enter")
+    await expect(page.locator(".bubble.assistant .prose")).to_have_count(1)
+    assert len(await studio.service.journal.loops()) == 1
 
 
 async def test_who_does_not_look_holds_no_connection_and_misses_nothing(studio: Studio) -> None:

@@ -46,13 +46,15 @@ class Chat {
         this.form.requestSubmit();
       }
     });
+    this.hint = h("p", { class: "hint", role: "status" });
+    this.words.addEventListener("input", () => say(this.hint, ""));
     this.form = h("form", { class: "composer" }, this.words, h("button", { type: "submit", class: "primary" }, "Send"));
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.send();
     });
     this.element = h("div", { class: "chat" },
-      h("header", { class: "head" }, h("div", { class: "line" }, h("h1", null, "Chat with "), this.agents), this.about), this.said, this.form);
+      h("header", { class: "head" }, h("div", { class: "line" }, h("h1", null, "Chat with "), this.agents), this.about), this.said, this.hint, this.form);
   }
 
   async begin() {
@@ -85,14 +87,27 @@ class Chat {
   async send() {
     const text = this.words.value.trim();
     if (!text) return;
+    // What is said goes on from the answer before it: that is waited for, and nothing that was written is lost.
+    if (this.sending || this.turns.some((turn) => !isOver(turn.stands.stage))) {
+      say(this.hint, "Not sent yet: an answer is under way. Send it once that is there, or cancel the answer in its loop.");
+      return;
+    }
+    say(this.hint, "");
     this.words.value = "";
     // The server knows what was said: it goes on from the last exchange in which the model said something.
     const after = this.turns.findLast((turn) => turn.answered)?.id;
-    const where = `/api/agents/${named(this.agent)}/loops${query({ loop_id: newSession(), after })}`;
+    // Said again after a failure, it has the same id: it may have arrived after all, and is taken once.
+    const loop_id = this.unsent?.text === text && this.unsent.after === after ? this.unsent.loop_id : newSession();
+    this.unsent = { text, after, loop_id };
+    const where = `/api/agents/${named(this.agent)}/loops${query({ loop_id, after })}`;
     const messages = [{ role: "user", content: text }];
+    this.sending = true;
     const begun = await attempt(() => post(where, { messages, session_id: this.session }));
-    if (begun) this.add(text, begun.loop_id);
-    else if (!this.words.value) this.words.value = text;
+    this.sending = false;
+    if (begun) {
+      this.unsent = undefined;
+      this.add(text, begun.loop_id);
+    } else if (!this.words.value) this.words.value = text;
   }
 }
 
