@@ -29,7 +29,7 @@ class OnlyReads:
 @pytest.mark.parametrize(
     ("base", "options", "what"),
     [
-        (StaticKnowledgeBase(), {"when": "often"}, "when= is 'run' or 'turn', not 'often'"),
+        (StaticKnowledgeBase(), {"when": "often"}, "when= is 'run' or 'turn' or 'compaction', not 'often'"),
         (
             StaticKnowledgeBase(),
             {"placement": "after"},

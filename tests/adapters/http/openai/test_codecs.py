@@ -33,7 +33,7 @@ from flyball.adapters.http.openai.said import Said, Thought, Words, joined
 from flyball.adapters.http.openai.telling import Diverged, How, Telling
 from flyball.core import errors
 from flyball.core.deferred import DeferredToolRequest
-from flyball.core.errors import FlyballError, InvalidRequest, JournalConflict
+from flyball.core.errors import FlyballError, InvalidRequest, JournalConflict, JournalFull, PermissionDenied
 from flyball.core.messages import FinishReason, Message, Part, Role, Text, Thinking, ToolCall
 from flyball.core.usage import RunUsage
 from flyball.inference.cut import events_of
@@ -328,9 +328,12 @@ def test_every_error_has_a_status_that_the_client_knows(kind: type[FlyballError]
     error = refused.document["error"]
     assert set(error) == {"message", "type", "param", "code"}
     hidden = kind.code.startswith("ORCHESTRATION_JOURNAL_") and kind is not JournalConflict
-    assert error["message"] == (
-        "the server's journal could not be used: its log says why" if hidden else "it broke"
-    )
+    if kind is JournalFull:
+        assert error["message"] == "there is no room for more: the quota is used up, and has to be raised"
+    elif hidden or kind is PermissionDenied:
+        assert error["message"] == "the server's journal could not be used: its log says why"
+    else:
+        assert error["message"] == "it broke"
     assert refused.headers["retry-after"] == "2.5"
     assert error["param"] == ("tools[1].function.parameters" if refused.status == 400 else None)
 
