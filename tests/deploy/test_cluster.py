@@ -150,7 +150,7 @@ async def test_a_tenant_is_added_to_a_cluster_that_runs_and_outlives_one_of_its_
             assert (await agent.run("?", runtime=runtime, loop_id="two")).output == "Two."
             assert await tenancy.change("acme", Quota(disk=2**31)) == ["nats-2", "nats-3"]
             (use,) = await tenancy.used()
-            assert (use.tenant, use.quota.disk, use.streams) == ("acme", 2**31, 17)
+            assert (use.tenant, use.quota.disk, use.streams) == ("acme", 2**31, 18)
             assert use.connections >= 2
 
 

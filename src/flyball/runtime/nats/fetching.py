@@ -24,9 +24,16 @@ _BATCH = 256
 _LISTED = 64
 """How many entries before it an entry names the places of."""
 _ATTEMPT = 5.0
+_ELECTED = 15.0
+"""Seconds that a cluster has to choose who answers for a stream, when a node has gone."""
+_AGAIN = 0.1
 _NO_MESSAGE = 10037
 _REFUSED = object()
 _SEQUENCE, _PENDING, _STATUS = "Nats-Sequence", "Nats-Num-Pending", "Status"
+
+
+class _NobodyAnswers(Exception):  # noqa: N818 - what is the case, for now
+    """No node answers for a stream: there is none, or its leader has gone and no other is chosen yet."""
 
 
 def sequence(message: Msg) -> int:
@@ -132,10 +139,16 @@ async def after(connection: Connection, stream: str, subjects: str, first: int =
         JournalFailure: it refuses.
     """
     found: list[Msg] = []
-    until = time.monotonic() + connection.patience
+    began = time.monotonic()
+    until = began + connection.patience
     while True:
         try:
             messages, pending = await _batch(connection, stream, subjects, first)
+        except _NobodyAnswers as error:
+            if time.monotonic() >= began + min(connection.patience, _ELECTED):
+                raise JournalFailure(f"NATS does not read {stream}: {error}", stream=stream) from None
+            await asyncio.sleep(_AGAIN)
+            continue
         except TimeoutError:
             if time.monotonic() >= until:
                 raise JournalUnreachable(
@@ -170,6 +183,8 @@ async def _batch(connection: Connection, stream: str, subjects: str, first: int)
                     if message is _REFUSED:
                         connection.check(asked)
                         continue
+                    if header(message, _STATUS) == "503":
+                        raise _NobodyAnswers("503, nobody answers for it")
                     if header(message, _STATUS) == "204":
                         return messages, int(header(message, _PENDING) or 0)
                     if not _checked(message, stream):
