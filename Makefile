@@ -19,7 +19,13 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # Without bytecode every process of a test would compile flyball anew, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot disable --ignore tests/browser
+SUITE := --inline-snapshot disable --ignore tests/browser
+PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal $(SUITE)
+
+# What failed among others is run again, alone: what fails again fails; what holds then is a test that a busy machine
+# fails, or a race of ours. Either is told by its name and is to be mended, but holds nobody else up.
+twice = $(RUN) -m pytest -q $(PARALLEL) $(1) || { printf '\n== what failed, alone ==\n'; \
+	$(RUN) -m pytest --last-failed --last-failed-no-failures none -rA --show-capture no $(SUITE) $(1); }
 
 heading = @printf '\n== %s ==\n'
 
@@ -57,7 +63,7 @@ contracts: $(READY) ## Check that imports go down only
 
 unit: $(READY) ## Run the tests, or some of them: make unit ARGS="tests/core -k usage"
 	$(heading) tests
-	@$(RUN) -m pytest -q $(if $(ARGS),$(ARGS),$(PARALLEL) -m 'not slow' --hypothesis-profile brief)
+	@$(if $(ARGS),$(RUN) -m pytest -q $(ARGS),$(call twice,-m 'not slow' --hypothesis-profile brief))
 
 coverage: $(READY) ## Run the tests, and see which lines and branches they leave out
 	$(heading) coverage
@@ -65,7 +71,7 @@ coverage: $(READY) ## Run the tests, and see which lines and branches they leave
 
 properties: $(READY) ## Run what takes long: properties with all their examples, slow tests
 	$(heading) properties
-	@$(RUN) -m pytest -q $(PARALLEL) -m 'hypothesis or seeded or slow' $(ARGS)
+	@$(call twice,-m 'hypothesis or seeded or slow' $(ARGS))
 
 bench: $(READY) ## Measure flyball beside its floor
 	$(heading) bench
