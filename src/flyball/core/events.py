@@ -97,6 +97,8 @@ class Forked(_Event, frozen=True, tag="forked"):
     prompt: Message | None = None
     identity: dict[str, Any] | None = None
     """As whom it acts: what the other was handed on is not its own."""
+    metadata: dict[str, Any] | None = None
+    """What it is about, where that is not what the other was about."""
 
 
 class Resumed(_Event, frozen=True, tag="resumed"):

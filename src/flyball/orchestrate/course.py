@@ -267,6 +267,8 @@ def forked(state: State, event: Forked) -> None:
     state.epoch, state.attempt = 0, 1
     state.parent_loop_id, state.depth, state.children = "", 0, ()  # a fork stands by itself
     state.identity = event.identity
+    if event.metadata is not None:
+        state.metadata = event.metadata
     state.started_at = event.at
     reflections = (
         None if over else state.reflections

@@ -32,7 +32,7 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
         "prompt": begun.prompt,
         "history": first.history,
         "spec": begun.spec,
-        "metadata": first.metadata,
+        "metadata": begun.metadata,
         "carried": first.carried,
         "tool_state": first.tool_state,
     }
@@ -47,13 +47,17 @@ def check_same(events: Sequence[Event], wanted: Started) -> None:
 
 
 def begun_as(events: Sequence[Event]) -> Started:
-    """How an agent's loop began, with the prompt and the spec that it goes by now: a fork has others."""
+    """How an agent's loop began, with the prompt, spec and metadata that it has now: a fork has others."""
     first = events[0]
     assert isinstance(first, Started), "an agent's loop begins so"
     for event in events:
         if isinstance(event, Forked):
             first = replace(
-                first, prompt=event.prompt or first.prompt, spec=event.spec, loop_id=event.loop_id
+                first,
+                prompt=event.prompt or first.prompt,
+                spec=event.spec,
+                loop_id=event.loop_id,
+                metadata=first.metadata if event.metadata is None else event.metadata,
             )
     return first
 

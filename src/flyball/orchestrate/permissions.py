@@ -17,6 +17,8 @@ from flyball.core.signals import SignalType
 EVERYBODY = "*"
 _USER = "user:"
 """What an entry begins with that means one person."""
+_CHANNEL = frozenset({"channel_type", "channel_id", "thread_id", "message_id"})
+"""The keys of a loop's metadata that say where it is told."""
 _DECIDING = (SignalType.APPROVE, SignalType.REJECT)
 
 
@@ -113,6 +115,21 @@ def channel_of(metadata: dict[str, Any] | None) -> str:
     """Where the person talks for whom a loop was begun, as `type/id`; empty where it was for nobody there."""
     kind, name = _fact(metadata, "channel_type"), _fact(metadata, "channel_id")
     return f"{kind}/{name}" if kind and name else ""
+
+
+def owned(metadata: dict[str, Any] | None, who: Person | None) -> dict[str, Any] | None:
+    """The metadata of a loop that somebody begins: it says whose it is. As it is where no person does.
+
+    What a person begins is told on no channel: there a dispatcher begins loops, which knows who says what.
+    """
+    return metadata if who is None else {**(apart(metadata) or {}), "user_id": who.user_id}
+
+
+def apart(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The metadata of a loop that goes on from another by itself: on the other's channel it is not told."""
+    if not metadata or _CHANNEL.isdisjoint(metadata):
+        return metadata
+    return {name: value for name, value in metadata.items() if name not in _CHANNEL}
 
 
 def _fact(metadata: dict[str, Any] | None, name: str) -> str:

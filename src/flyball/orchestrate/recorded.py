@@ -21,6 +21,7 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import apply, fold, start
 from flyball.orchestrate.machines import AnyState, is_flow, take
 from flyball.orchestrate.machines import fold as fold_any
+from flyball.orchestrate.permissions import Person, apart, owned
 from flyball.orchestrate.signalling import as_signal, signal_event, stage_if_taken
 from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State, turns_before
@@ -190,10 +191,12 @@ async def fork(
     new_loop_id: str | None = None,
     clock: Clock = SYSTEM_CLOCK,
     identity: dict[str, Any] | None = None,
+    who: Person | None = None,
 ) -> str:
     """Make a new loop that shares another's first `turn` turns and goes on under its own spec; its id.
 
     With `turn` 0 it begins anew, with another prompt if one is given. After the last turn a prompt is needed.
+    It is `who`'s, where somebody forks it in person, and is told on nobody's channel.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
@@ -213,7 +216,9 @@ async def fork(
     identifier = new_loop_id or new_id()
     if await (into or journal).read(identifier):
         raise UserError(f"there is a loop {identifier!r} already: choose another new_loop_id")
-    forked = Forked(clock.now(), VERSION, identifier, loop_id, turn, spec, prompt, identity)
+    about = owned(apart(reached.metadata), who)
+    metadata = None if about == reached.metadata else about
+    forked = Forked(clock.now(), VERSION, identifier, loop_id, turn, spec, prompt, identity, metadata)
     await (into or journal).append(identifier, (*prefix, forked), 0)
     return identifier
 

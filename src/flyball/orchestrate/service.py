@@ -319,7 +319,7 @@ class Service:
             SignalRefused: it does not fit where the loop stands; it says which do.
         """
         signal = as_signal(signal)
-        await self._check(loop_id, signal.type, who)
+        await self.check(loop_id, signal.type, who)
         if signal.type is SignalType.RETRY:
             await self.resume(loop_id, retry=signal)
             _, state = await self.load(loop_id)
@@ -329,10 +329,11 @@ class Service:
             await self._seen_to(loop_id)
         return stage_then
 
-    async def _check(self, loop_id: str, kind: SignalType, who: Person | None) -> None:
-        """See that somebody may say something to a loop.
+    async def check(self, loop_id: str, kind: SignalType, who: Person | None) -> None:
+        """See that somebody may say something to a loop; a program, which is nobody, may.
 
         Raises:
+            LoopNotFound: there is no such loop.
             NotPermitted: they may not.
         """
         if who is not None:
@@ -349,7 +350,7 @@ class Service:
             NotPermitted: who gives them may not say anything to the loop.
             AnswerRefused: a result is of no call that waits, or of one that has another result.
         """
-        await self._check(loop_id, SignalType.FEEDBACK, who)
+        await self.check(loop_id, SignalType.FEEDBACK, who)
         stage = await self.runtime.answer(loop_id, results)
         await self._seen_to(loop_id)
         return stage
@@ -365,7 +366,7 @@ class Service:
             UnknownAgent: the loop's agent is not here.
             SignalRefused: it is not one that can be tried again.
         """
-        await self._check(loop_id, SignalType.RETRY if retry is not None else SignalType.RESUME, who)
+        await self.check(loop_id, SignalType.RETRY if retry is not None else SignalType.RESUME, who)
         _, state = await self.load(loop_id)
         if state.at == "done" and retry is None:
             return
@@ -385,6 +386,7 @@ class Service:
         *,
         prompt: Content | None = None,
         new_loop_id: str = "",
+        who: Person | None = None,
         **changes: Any,
     ) -> str:
         """Record a loop that shares another's first turns, and have it driven on; its id. See `System.fork`.
@@ -395,7 +397,9 @@ class Service:
             UserError: the loop has no such turn, or a prompt is needed.
         """
         _, state = await self.load(loop_id)
-        forked = await self._of(state).fork(loop_id, turn, prompt=prompt, new_loop_id=new_loop_id, **changes)
+        forked = await self._of(state).fork(
+            loop_id, turn, prompt=prompt, new_loop_id=new_loop_id, who=who, **changes
+        )
         await self.resume(forked)
         return forked
 

@@ -52,6 +52,7 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.matching import begun_as
 from flyball.orchestrate.outputs import reader_for
 from flyball.orchestrate.patterns.redundant import Redundancy
+from flyball.orchestrate.permissions import Person
 from flyball.orchestrate.plan.handling import StepHandler
 from flyball.orchestrate.plan.planner import Planner
 from flyball.orchestrate.plan.policy import PlanPolicy
@@ -363,12 +364,19 @@ class System:
                 yield piece
 
     async def fork(
-        self, loop_id: str, turn: int, *, prompt: Content | None = None, new_loop_id: str = "", **changes: Any
+        self,
+        loop_id: str,
+        turn: int,
+        *,
+        prompt: Content | None = None,
+        new_loop_id: str = "",
+        who: Person | None = None,
+        **changes: Any,
     ) -> str:
         """Record a loop that shares another's first `turn` turns; its id. `resume` then goes on with it.
 
         It goes by the policy that was recorded, with the model and the tools of the agent behind the door;
-        `changes` (what `Agent` takes) are laid over both.
+        `changes` (what `Agent` takes) are laid over both. It is `who`'s, where a person wants it.
 
         Raises:
             LoopNotFound: the journal holds no such loop.
@@ -392,6 +400,7 @@ class System:
             prompt=prompt_message(prompt),
             new_loop_id=new_loop_id or None,
             identity=bound.identity,
+            who=who,
             **given,
         )
 

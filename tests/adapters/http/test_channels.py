@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from httpx import AsyncClient
 
-from flyball.adapters.http.tokens import Scope, Tokens
 from flyball.orchestrate.permissions import Policy
 from flyball.orchestrate.service import Service
+from tests.adapters.http.people import People
 from tests.adapters.http.running import here
 from tests.patience import PATIENCE
 
@@ -112,21 +112,6 @@ async def test_what_is_no_message_is_refused(body: Any, field: str | None) -> No
         else:
             assert answer.status_code == 422, answer.text
         assert not await service.journal.loops("", 10)
-
-
-class People:
-    """Tokens of persons and of a program, on one server."""
-
-    def __init__(self, folder: Path) -> None:
-        self.tokens = Tokens(folder / "tokens.json")
-        scopes = (Scope.READ, Scope.RUN, Scope.SIGNAL)
-        self._texts = {
-            name: self.tokens.add(name, scopes=scopes, roles=roles)[0]
-            for name, roles in (("ann", ("user",)), ("ben", ("reviewer",)), ("root", ("admin",)), ("bot", ()))
-        }
-
-    def headers(self, name: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._texts[name]}"}
 
 
 async def _buying(client: AsyncClient, people: People, service: Service) -> str:

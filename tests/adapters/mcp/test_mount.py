@@ -193,6 +193,53 @@ async def test_what_a_token_is_not_for_is_refused(tokens: Tokens) -> None:
     assert listed.resources == []
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_people_do_what_they_may_and_their_runs_are_theirs(era: str, tokens: Tokens) -> None:
+    ann, _ = tokens.add("ann", roles=["user"])
+    ben, _ = tokens.add("ben", roles=["reviewer"])
+    async with serving(tokens=tokens.path) as server:
+        async with client_of(server, era, ann, ask=yes) as client:
+            waits = await client.call_tool("shop", {"prompt": "pay 5", "loop_id": "anns"})
+        service = server.tenants.services[""]
+        assert (await service.summary("anns")).user_id == "ann"
+        async with client_of(server, era, ben, ask=yes) as client:
+            paid = await client.call_tool("shop", {"prompt": "pay 6", "loop_id": "bens"})
+        events, _ = await service.load("bens")
+    assert text_of(waits).startswith("AWAITING_APPROVAL: ")  # to approve is a role of its own
+    assert "paid 6" in text_of(paid)
+    assert [one.signal.by for one in events if isinstance(one, SignalReceived)] == ["ben"]
+
+
+async def test_what_waits_is_not_decided_by_calling_again(tokens: Tokens) -> None:
+    """A client whose protocol asks by an answer sends decisions along: they are looked at, too."""
+    ann, _ = tokens.add("ann", roles=["user"])
+    runner, _ = tokens.add("runner", scopes=[Scope.RUN])
+    async with serving(tokens=tokens.path) as server:
+        for token, loop_id in ((ann, "anns"), (runner, "runners")):
+            async with client_of(server, "auto", token, ask=yes) as client:
+                await client.call_tool("shop", {"prompt": "pay 5", "loop_id": loop_id})
+                service = server.tenants.services[""]
+                (call,) = await service.waiting(loop_id)
+                answer = ElicitResult(action="accept", content={"approve": True})
+                again = await client.call_tool(
+                    "shop",
+                    {"prompt": "pay 5"},
+                    input_responses={f"{loop_id}/{call.call.id}": answer},
+                    request_state=loop_id,
+                )
+            assert "may not decide" in text_of(again)
+            events, _ = await service.load(loop_id)
+            assert not [one for one in events if isinstance(one, SignalReceived)]
+
+
+async def test_who_may_not_look_does_not_go_on_from_a_run(tokens: Tokens) -> None:
+    runner, _ = tokens.add("runner", scopes=[Scope.RUN])
+    async with serving(tokens=tokens.path) as server, client_of(server, "auto", runner) as client:
+        first = await client.call_tool("echo", {"prompt": "Hello"})
+        then = await client.call_tool("echo", {"prompt": "And?", "continue_from": loop_of(first)})
+    assert "may not look at runs" in text_of(then)
+
+
 async def test_limits_hold_and_other_sites_stay_out() -> None:
     async with serving(limits={"body": 1000}) as server:
         large = await asyncio.to_thread(server.post, {**HELLO, "more": "x" * 1000})

@@ -12,16 +12,15 @@ from msgspec import Struct, field
 from flyball.adapters.http.awaiting import Awaiting
 from flyball.adapters.http.bodies import Body
 from flyball.adapters.http.limits import Limits
-from flyball.adapters.http.problems import Forbidden, Malformed, WrongMedia, unwritten
+from flyball.adapters.http.problems import Malformed, WrongMedia, unwritten
+from flyball.adapters.http.rights import check_scope, person_of
 from flyball.adapters.http.tokens import Principal, Scope
 from flyball.core.correlation import Correlation
 from flyball.core.errors import InvalidRequest
-from flyball.orchestrate.permissions import Permission, Person
+from flyball.orchestrate.permissions import Person
 from flyball.orchestrate.service import Service
 
 S = TypeVar("S", bound=Struct)
-_NEEDED = {Scope.READ: Permission.VIEW, Scope.RUN: Permission.SUBMIT_TASK}
-"""What a person needs for what a token is for. What may be said to a loop hangs on whose it is."""
 
 
 class Asking:
@@ -76,16 +75,12 @@ class Asking:
             Forbidden: its token is not for that.
             NotPermitted: it is a person's, and they may not.
         """
-        if scope not in self.principal.scopes:
-            raise Forbidden(f"the token {self.principal.token} has not the scope {scope}", scope=str(scope))
-        if (person := self.person) is not None and (what := _NEEDED.get(scope)) is not None:
-            self.service.policy.permissions.check(person, what)
+        check_scope(self.principal, self.service.policy, scope)
 
     @property
     def person(self) -> Person | None:
         """The person who asks, where it is one whose roles count; None of a program, which has its scopes."""
-        who = self.principal
-        return self.service.policy.person(who.name, who.roles) if who.roles else None
+        return person_of(self.principal, self.service.policy)
 
     @property
     def roles(self) -> tuple[str, ...]:

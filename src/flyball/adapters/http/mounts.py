@@ -12,8 +12,11 @@ from flyball.adapters.http.gate import PASSED, App, Receive, Scope, Send
 from flyball.adapters.http.limits import Limits, Places
 from flyball.adapters.http.passed import Passed
 from flyball.adapters.http.problems import Forbidden, ShuttingDown
+from flyball.adapters.http.rights import check_scope, person_of
 from flyball.adapters.http.serving import Services
 from flyball.adapters.http.tokens import Scope as Right
+from flyball.core.errors import NotPermitted
+from flyball.orchestrate.permissions import Person
 from flyball.orchestrate.service import Service
 
 
@@ -28,16 +31,25 @@ class Callers:
 
         Raises:
             Forbidden: its token is not for having agents run.
+            NotPermitted: it is a person's, and they may not.
             FlyballError: its service cannot be had.
         """
-        if not self.allows(scope, Right.RUN):
-            token = scope[PASSED].principal.token
-            raise Forbidden(f"the token {token} has not the scope {Right.RUN}", scope=str(Right.RUN))
-        return await self._services(scope[PASSED].principal.tenant)
+        principal = scope[PASSED].principal
+        service = await self._services(principal.tenant)
+        check_scope(principal, service.policy, Right.RUN)
+        return service
 
-    def allows(self, scope: Scope, right: str) -> bool:
+    def allows(self, scope: Scope, service: Service, right: str) -> bool:
         """Whether it may do something."""
-        return Right(right) in scope[PASSED].principal.scopes
+        try:
+            check_scope(scope[PASSED].principal, service.policy, Right(right))
+        except (Forbidden, NotPermitted):
+            return False
+        return True
+
+    def person(self, scope: Scope, service: Service) -> Person | None:
+        """The person who calls; None of a program."""
+        return person_of(scope[PASSED].principal, service.policy)
 
     def name(self, scope: Scope) -> str:
         """Who it is: the name of its token."""

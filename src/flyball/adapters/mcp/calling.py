@@ -14,18 +14,20 @@ from mcp_types import (
     CallToolResult,
     InputRequiredResult,
 )
+from msgspec.structs import replace
 
-from flyball.adapters.mcp.approving import request
+from flyball.adapters.mcp.approving import request as question_for
 from flyball.adapters.mcp.arguments import read_arguments, request_for
 from flyball.adapters.mcp.client import Client
 from flyball.adapters.mcp.offering import AgentOffer, ToolOffer
 from flyball.adapters.mcp.results import answer_of, returned, waiting
 from flyball.adapters.mcp.running import Desk, Run
-from flyball.core.errors import FlyballError
+from flyball.core.errors import FlyballError, NotPermitted
 from flyball.core.events import Started
 from flyball.core.ids import new_id
 from flyball.core.messages import Message, Role, Text
 from flyball.orchestrate.contracts import Mode, SystemRequest, SystemResponse
+from flyball.orchestrate.permissions import owned
 from flyball.orchestrate.service import Service
 
 
@@ -42,7 +44,11 @@ async def call_agent(
     """
     asked = read_arguments(params.arguments)
     loop_id = params.request_state or asked.loop_id or new_id()
-    run = Run(desk, offer.agent, await request_for(desk.service, asked), loop_id, client)
+    if asked.continue_from and not client.reads:
+        raise NotPermitted(f"{client.name} may not look at runs, nor go on from one: leave out continue_from")
+    request = await request_for(desk.service, asked)
+    request = replace(request, metadata=owned(request.metadata, client.person))
+    run = Run(desk, offer.agent, request, loop_id, client)
     if params.request_state:
         await _check_same(desk.service, loop_id, offer.agent, asked.prompt)
         await run.take(params.input_responses or {})
@@ -50,7 +56,7 @@ async def call_agent(
     if isinstance(came, SystemResponse):
         return answer_of(offer, came, client.version)
     if client.asks == "later" and not run.undecided:
-        questions = {key: request(call) for key, call in came.items()}
+        questions = {key: question_for(call) for key, call in came.items()}
         return InputRequiredResult(input_requests={**questions}, request_state=loop_id)
     return waiting(list(came.values()), loop_id, client.version, desk.how)
 
@@ -68,6 +74,7 @@ async def call_tool(
         messages=(Message(Role.USER, (Text(f"run {offer.name}"),)),),
         mode=Mode.PLAN,
         plan={"steps": [step]},
+        metadata=owned(None, client.person),
     )
     run = Run(desk, offer.agent, asked, new_id(), client)
     came = await run.response(watched=client.wants_progress)

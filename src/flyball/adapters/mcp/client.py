@@ -9,6 +9,8 @@ from mcp_types import ElicitResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from msgspec import Struct
 
+from flyball.orchestrate.permissions import Person
+
 
 class Caller(Struct, frozen=True):
     """What a caller may do besides having agents run; `name` is who it is known as, if it is."""
@@ -18,6 +20,8 @@ class Caller(Struct, frozen=True):
     signals: bool = True
     """Decide about calls that wait for a person."""
     name: str = ""
+    person: Person | None = None
+    """The person whose roles count; None of a program."""
 
 
 class Client:
@@ -43,6 +47,21 @@ class Client:
         """Who it is, for the records: by its token, or as it calls itself."""
         said = self._context.session.client_params
         return self._caller.name or (said.client_info.name[:100] if said is not None else "") or "mcp"
+
+    @property
+    def person(self) -> Person | None:
+        """The person who calls, whose runs are theirs; None of a program."""
+        return self._caller.person
+
+    @property
+    def reads(self) -> bool:
+        """Whether it may see what is recorded."""
+        return self._caller.reads
+
+    @property
+    def decides(self) -> bool:
+        """Whether it may decide about calls that wait for a person."""
+        return self._caller.signals
 
     @property
     def asks(self) -> Literal["now", "later", "never"]:

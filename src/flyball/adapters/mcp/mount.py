@@ -10,6 +10,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from mcp import MCPError
@@ -22,6 +23,7 @@ from flyball.adapters.mcp.client import Caller
 from flyball.adapters.mcp.offering import Offer
 from flyball.adapters.mcp.running import Desk
 from flyball.adapters.mcp.server import Context, mcp_server
+from flyball.orchestrate.permissions import Permission, Person
 from flyball.orchestrate.service import Service
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -49,8 +51,12 @@ class Callers(Protocol):
         """
         ...
 
-    def allows(self, scope: Scope, right: str, /) -> bool:
+    def allows(self, scope: Scope, service: Service, right: str, /) -> bool:
         """Whether the caller may do something besides: `read` what is recorded, or `signal` runs."""
+        ...
+
+    def person(self, scope: Scope, service: Service, /) -> Person | None:
+        """The person who calls, who may do what their roles allow; None of a program."""
         ...
 
     def name(self, scope: Scope, /) -> str:
@@ -117,7 +123,8 @@ class Sessions:
     async def _keep(self, service: Service, kept: asyncio.Future[StreamableHTTPSessionManager]) -> None:
         """Have sessions for a service, until the end. They begin and end in one task, as they must."""
         offer = Offer([system.agent for system in service.systems.values()], tools=self._tools)
-        server = mcp_server(Desk(service, self._how, self._over.is_set), offer, self._caller)
+        caller = partial(self._caller, service)
+        server = mcp_server(Desk(service, self._how, self._over.is_set), offer, caller)
         manager = StreamableHTTPSessionManager(
             server,
             # Whoever mounts this has looked at hosts, origins and lengths.
@@ -129,11 +136,18 @@ class Sessions:
             kept.set_result(manager)
             await self._over.wait()
 
-    def _caller(self, context: Context) -> Caller:
+    def _caller(self, service: Service, context: Context) -> Caller:
         if context.request is None:
             raise MCPError(INTERNAL_ERROR, "the request has no scope")
         scope, callers = context.request.scope, self._callers
-        return Caller(callers.allows(scope, "read"), callers.allows(scope, "signal"), callers.name(scope))
+        person = callers.person(scope, service)
+        decides = person is None or service.policy.permissions.allow(person, Permission.APPROVE)
+        return Caller(
+            callers.allows(scope, service, "read"),
+            callers.allows(scope, service, "signal") and decides,
+            callers.name(scope),
+            person,
+        )
 
     async def end(self) -> None:
         """End all sessions, once those have their answers who wait for what is over by now."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 from flyball.adapters.mcp.approving import FORM, decision, question
 from flyball.adapters.mcp.client import Client
 from flyball.adapters.mcp.watching import Watch, waiting_for_approval
-from flyball.core.errors import AgentRunClosed, Deferred, LoopNotFound, SignalRefused
+from flyball.core.errors import AgentRunClosed, Deferred, LoopNotFound, NotPermitted, SignalRefused
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.family import WaitingCall
@@ -82,7 +82,13 @@ class Run:
             await _drop(serving, watching)
 
     async def take(self, answers: InputResponses) -> None:
-        """Tell the run what its user has decided about calls that still wait, by key."""
+        """Tell the run what its user has decided about calls that still wait, by key.
+
+        Raises:
+            NotPermitted: that is not for who calls to decide.
+        """
+        if answers and not self._client.decides:
+            raise NotPermitted(f"{self._client.name} may not decide about calls that wait for a person")
         waits = await waiting_for_approval(self._desk.service, self._loop_id)
         for key, answer in answers.items():
             if key in waits and isinstance(answer, ElicitResult):
@@ -159,9 +165,9 @@ class Run:
             await self._say(self._loop_id, Signal(SignalType.CANCEL, by=self._client.name, text=text))
 
     async def _say(self, loop_id: str, signal: Signal) -> None:
-        """Say something to a loop, unless it is past that."""
-        with suppress(SignalRefused, LoopNotFound):
-            await self._desk.service.signal(loop_id, signal)
+        """Say something to a loop, unless it is past that, or it is not for who calls to say."""
+        with suppress(SignalRefused, LoopNotFound, NotPermitted):
+            await self._desk.service.signal(loop_id, signal, who=self._client.person)
 
 
 def _is_over(response: SystemResponse) -> bool:

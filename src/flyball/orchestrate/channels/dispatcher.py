@@ -39,7 +39,7 @@ from flyball.orchestrate.channels.following import told_of
 from flyball.orchestrate.contracts import SystemRequest
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState
-from flyball.orchestrate.permissions import Permission, Person, owner_of
+from flyball.orchestrate.permissions import Permission, Person, apart, owner_of
 from flyball.orchestrate.projections.said import said_in
 from flyball.orchestrate.provenance import KEY
 from flyball.orchestrate.service import Service
@@ -217,7 +217,8 @@ class Dispatcher:
         return _Taken(ResponseType.STATUS, f"said to {loop_id}, which is {stage}", loop_id)
 
     def _request(self, said: UserMessage, address: Address, before: Iterable[Message]) -> SystemRequest:
-        about = {name: value for name, value in (said.metadata or {}).items() if name not in (KEY, _AGENT)}
+        given = apart(said.metadata) or {}
+        about = {name: value for name, value in given.items() if name not in (KEY, _AGENT)}
         if said.context_request_id:
             about["context_request_id"] = said.context_request_id
         return SystemRequest(

@@ -62,6 +62,7 @@ def violations(events: Iterable[Event]) -> tuple[PolicyViolation, ...]:
                 session_id = event.correlation.session_id
             case Forked():
                 loop_id = event.loop_id
+                metadata = metadata if event.metadata is None else event.metadata
                 told.clear()  # those were the other loop's
                 known.clear()
             case TurnPrepared(violations=found) | AnswerReviewed(violations=found) if found:

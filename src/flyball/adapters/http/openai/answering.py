@@ -12,6 +12,7 @@ from flyball.adapters.http.openai.errors import Refused, refused_by, refusing
 from flyball.adapters.http.openai.formats import Format
 from flyball.adapters.http.openai.going_on import Answering, answering, goes_on
 from flyball.adapters.http.openai.said import Joined, Said, joined
+from flyball.adapters.http.openai.serving import Serving
 from flyball.adapters.http.openai.telling import How, Telling
 from flyball.core.events import Event, ToolReturned
 from flyball.core.ids import new_id
@@ -63,7 +64,7 @@ class Begun(Struct, frozen=True):
 Param = Callable[[str], str]
 
 
-async def begin(system: System, request: SystemRequest, param: Param) -> Begun:
+async def begin(serving: Serving, system: System, request: SystemRequest, param: Param) -> Begun:
     """Begin to answer a request, or go on with the loop that its conversation is of.
 
     Raises:
@@ -75,18 +76,24 @@ async def begin(system: System, request: SystemRequest, param: Param) -> Begun:
         if asked is not None and (journal := system.journal) is not None:
             events = await journal.read(asked.loop_id)
             if goes_on(asked, spec, events):
-                return go_on(system, asked, events)
-        return begin_anew(system, request, spec)
+                return await go_on(serving, system, asked, events)
+        return begin_anew(serving, system, request, spec)
 
 
-def begin_anew(system: System, request: SystemRequest, spec: LoopSpec | None) -> Begun:
+def begin_anew(serving: Serving, system: System, request: SystemRequest, spec: LoopSpec | None) -> Begun:
     """Begin a loop of its own."""
     loop_id = new_id()
-    return Begun(loop_id, system.stream(request, loop_id=loop_id), spec, call_ids(request.messages))
+    pieces = system.stream(serving.owned(request), loop_id=loop_id)
+    return Begun(loop_id, pieces, spec, call_ids(request.messages))
 
 
-def go_on(system: System, asked: Answering, events: Sequence[Event]) -> Begun:
-    """Go on with a loop, by results that it waits for."""
+async def go_on(serving: Serving, system: System, asked: Answering, events: Sequence[Event]) -> Begun:
+    """Go on with a loop, by results that it waits for.
+
+    Raises:
+        NotPermitted: who asks may not say anything to it.
+    """
+    await serving.check_answer(asked.loop_id)
     return Begun(
         asked.loop_id,
         system.answer_stream(asked.loop_id, asked.results),

@@ -145,6 +145,7 @@ _BY_CODE: Mapping[str, tuple[int, str]] = {
     "CONFIG_GRAMMAR_MALFORMED": (400, ""),
     "CONFIG_GRAMMAR_NO_ROOT": (400, ""),
     "CONFIG_LOOP_MISMATCH": (409, ""),
+    "ORCHESTRATION_NOT_PERMITTED": (403, ""),
     "CONSTRAINT_GRAMMAR_UNSUPPORTED": (400, ""),
     "INFERENCE_CONTEXT_EXCEEDED": (400, "context_length_exceeded"),
     "ORCHESTRATION_LOOP_NOT_FOUND": (404, ""),

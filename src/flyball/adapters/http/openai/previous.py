@@ -34,7 +34,7 @@ from flyball.orchestrate.system import System
 from flyball.orchestrate.waiting import messages_so_far
 
 
-async def begin_response(system: System, asked: ResponseRequest) -> Begun:
+async def begin_response(serving: Serving, system: System, asked: ResponseRequest) -> Begun:
     """Begin to answer a request: a loop of its own, with what was said before, or one that is gone on with.
 
     Raises:
@@ -43,7 +43,7 @@ async def begin_response(system: System, asked: ResponseRequest) -> Begun:
     if not asked.previous:
         _refuse_outputs(asked, {})
         _check_asked(asked.request.messages)
-        return await begin(system, asked.request, response_param)
+        return await begin(serving, system, asked.request, response_param)
     journal = system.journal
     with refusing(response_param):
         events = [] if journal is None else await journal.read(asked.previous)
@@ -51,10 +51,10 @@ async def begin_response(system: System, asked: ResponseRequest) -> Begun:
             raise no_previous(f"{PREFIX}{asked.previous}")
         decided = follow(asked, fold(events))
         if isinstance(decided, Answering):
-            return go_on(system, decided, events)
+            return await go_on(serving, system, decided, events)
         request = replace(asked.request, messages=decided.messages)
         _check_asked(request.messages)
-        return begin_anew(system, request, system.policy(request))
+        return begin_anew(serving, system, request, system.policy(request))
 
 
 class Told(Struct, frozen=True):

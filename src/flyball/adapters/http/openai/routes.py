@@ -49,7 +49,7 @@ from flyball.adapters.http.openai.said import joined
 from flyball.adapters.http.openai.serving import Serving, system_named
 from flyball.adapters.http.openai.telling import How, Telling
 from flyball.core.clock import Clock
-from flyball.core.errors import FlyballError, IllegalTransition
+from flyball.core.errors import FlyballError, IllegalTransition, NotPermitted
 from flyball.inference.embedder import embedded
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.clock import SYSTEM_CLOCK
@@ -83,7 +83,7 @@ async def chat_completions(
         Refused: it cannot be served, or failed.
     """
     asked = read_chat(body)
-    begun = await begin(system_named(serving, asked.model), asked.request, chat_param)
+    begun = await begin(serving, system_named(serving, asked.model), asked.request, chat_param)
     envelope = Envelope(begun.loop_id, asked.model, int(clock.now()), begun.backend)
     if asked.stream:
         first = await first_piece(begun, asked.format, chat_param)
@@ -122,7 +122,7 @@ async def responses(serving: Serving, body: object, *, clock: Clock = SYSTEM_CLO
         Refused: it cannot be served, or failed.
     """
     asked = read_response(body)
-    begun = await begin_response(system_named(serving, asked.model), asked)
+    begun = await begin_response(serving, system_named(serving, asked.model), asked)
     frame = Frame(begun.loop_id, asked.model, int(clock.now()), begun.part, asked.echo)
     if asked.stream:
         first = await first_piece(begun, asked.format, response_param)
@@ -176,11 +176,13 @@ async def cancel_response(serving: Serving, response_id: str) -> Document:
     """Cancel a response that is under way, or waits for outputs; then it is told as it is.
 
     Raises:
-        Refused: there is none of that id, or it is over.
+        Refused: there is none of that id, it is over, or not for who asks to cancel.
     """
     frame, _ = await found_response(serving, response_id)
     try:
         await serving.cancel(frame.loop_id)
+    except NotPermitted as error:
+        raise refused_by(error, response_param) from error
     except FlyballError as error:
         raise Refused(error.message, param="response_id", code="response_not_cancellable") from error
     return frame.document("cancelled", [])

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from flyball.adapters.http.openai.errors import no_model
 from flyball.inference.embedder import Embedder
+from flyball.orchestrate.contracts import SystemRequest
 from flyball.orchestrate.system import System
 
 
@@ -21,10 +22,23 @@ class Serving(Protocol):
         """The system that serves under a name; None where there is none."""
         ...
 
+    def owned(self, request: SystemRequest) -> SystemRequest:
+        """A request, with whose it is."""
+        ...
+
+    async def check_answer(self, loop_id: str) -> None:
+        """See that who asks may give a loop results that it waits for.
+
+        Raises:
+            NotPermitted: they may not.
+        """
+        ...
+
     async def cancel(self, loop_id: str) -> None:
         """Cancel a loop.
 
         Raises:
+            NotPermitted: it is not for who asks to cancel.
             FlyballError: it is over, or not there.
         """
         ...

@@ -20,6 +20,7 @@ from flyball.core.events import Stage
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemResponse
 from flyball.orchestrate.followed import Recorded
+from flyball.orchestrate.permissions import Permission
 from flyball.orchestrate.projections import trajectory
 
 _LAST = "last-event-id"
@@ -175,6 +176,8 @@ async def resume_loop(asking: Asking) -> Answer:
 
 async def fork_loop(asking: Asking) -> Answer:
     """Begin a loop that shares another's first turns."""
+    if (person := asking.person) is not None:  # it goes on from what was said there
+        asking.service.policy.permissions.check(person, Permission.VIEW)
     fork, loop_id = await asking.document(Fork), asking.values["loop_id"]
     changes: dict[str, Any] = {}
     if fork.model is not None:
@@ -183,7 +186,12 @@ async def fork_loop(asking: Asking) -> Answer:
         changes["instructions"] = fork.instructions
     try:
         forked = await asking.service.fork(
-            loop_id, fork.turn, prompt=fork.prompt, new_loop_id=fork.loop_id, **changes
+            loop_id,
+            fork.turn,
+            prompt=fork.prompt,
+            new_loop_id=fork.loop_id,
+            who=asking.person,
+            **changes,
         )
     except UserError as error:
         error.details.setdefault("field", "turn")

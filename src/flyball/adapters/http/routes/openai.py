@@ -6,15 +6,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.adapters.http.asking import Answer, Asking, Stream
 from flyball.adapters.http.openai import routes
 from flyball.adapters.http.openai.errors import Refused
 from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.tokens import Scope
-from flyball.core.signals import SignalType
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.embedder import Embedder
-from flyball.orchestrate.service import Service
+from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.permissions import owned
 from flyball.orchestrate.system import System
 
 
@@ -34,10 +36,11 @@ class OpenAIError(Struct, frozen=True):
 
 
 class _Served:
-    """A service, as these protocols see it."""
+    """The service of who asks, as these protocols see it."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, asking: Asking) -> None:
+        self._service = asking.service
+        self._asking = asking
 
     def agents(self) -> Sequence[str]:
         """The names that a client may ask for, as `model`."""
@@ -51,9 +54,18 @@ class _Served:
         """The engine behind an agent, if it makes vectors."""
         return self._service.embedder(name)
 
+    def owned(self, request: SystemRequest) -> SystemRequest:
+        """A request, with whose it is."""
+        return replace(request, metadata=owned(request.metadata, self._asking.person))
+
+    async def check_answer(self, loop_id: str) -> None:
+        """See that who asks may give a loop results that it waits for."""
+        await self._service.check(loop_id, SignalType.FEEDBACK, self._asking.person)
+
     async def cancel(self, loop_id: str) -> None:
         """Cancel a loop."""
-        await self._service.signal(loop_id, SignalType.CANCEL)
+        signal = Signal(SignalType.CANCEL, by=self._asking.principal.name)
+        await self._service.signal(loop_id, signal, who=self._asking.person)
 
     async def delete(self, loop_id: str) -> bool:
         """Remove a loop for good."""
@@ -62,7 +74,7 @@ class _Served:
 
 async def create_chat_completion(asking: Asking) -> Answer | Stream:
     """Answer a chat."""
-    return await _answered(routes.chat_completions(_Served(asking.service), await _body(asking)))
+    return await _answered(routes.chat_completions(_Served(asking), await _body(asking)))
 
 
 async def create_response(asking: Asking) -> Answer | Stream:
@@ -70,37 +82,37 @@ async def create_response(asking: Asking) -> Answer | Stream:
     body: Any = await _body(asking)
     if isinstance(body, dict) and "previous_response_id" in cast("dict[str, Any]", body):
         asking.allow(Scope.READ)  # it goes on from what was said there
-    return await _answered(routes.responses(_Served(asking.service), cast("Any", body)))
+    return await _answered(routes.responses(_Served(asking), cast("Any", body)))
 
 
 async def retrieve_response(asking: Asking) -> Answer | Stream:
     """A response that was given."""
-    return await _answered(routes.retrieve_response(_Served(asking.service), asking.values["response_id"]))
+    return await _answered(routes.retrieve_response(_Served(asking), asking.values["response_id"]))
 
 
 async def cancel_response(asking: Asking) -> Answer | Stream:
     """Cancel a response that is under way."""
-    return await _answered(routes.cancel_response(_Served(asking.service), asking.values["response_id"]))
+    return await _answered(routes.cancel_response(_Served(asking), asking.values["response_id"]))
 
 
 async def delete_response(asking: Asking) -> Answer | Stream:
     """Remove a response that is over."""
-    return await _answered(routes.delete_response(_Served(asking.service), asking.values["response_id"]))
+    return await _answered(routes.delete_response(_Served(asking), asking.values["response_id"]))
 
 
 async def create_embedding(asking: Asking) -> Answer | Stream:
     """The vectors of texts."""
-    return await _answered(routes.embeddings(_Served(asking.service), await _body(asking)))
+    return await _answered(routes.embeddings(_Served(asking), await _body(asking)))
 
 
 async def list_openai_models(asking: Asking) -> Answer | Stream:
     """The agents, as models."""
-    return await _answered(routes.models(_Served(asking.service)))
+    return await _answered(routes.models(_Served(asking)))
 
 
 async def read_openai_model(asking: Asking) -> Answer | Stream:
     """An agent, as a model."""
-    return await _answered(routes.model(_Served(asking.service), asking.values["model"]))
+    return await _answered(routes.model(_Served(asking), asking.values["model"]))
 
 
 async def _body(asking: Asking) -> Any:

@@ -23,7 +23,7 @@ from flyball.core.ids import new_id
 from flyball.core.messages import Message, Role
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
-from flyball.orchestrate.permissions import Permission
+from flyball.orchestrate.permissions import owned
 from flyball.orchestrate.projections.said import said_in
 from flyball.orchestrate.service import Service
 
@@ -152,9 +152,8 @@ async def _read(asking: Asking) -> tuple[str, SystemRequest, RunQuery]:
             f"messages has {len(request.messages)} messages, and at most {asking.limits.messages} are taken",
             field="messages",
         )
-    if (person := asking.person) is not None:
-        # Whose it is: they may say something to it later.
-        request = replace(request, metadata={**(request.metadata or {}), "user_id": person.user_id})
+    # Whose it is: they may say something to it later.
+    request = replace(request, metadata=owned(request.metadata, asking.person))
     if query.after:
         request = replace(request, messages=await _after(asking, query.after, request.messages))
     ids = asking.correlation
@@ -171,10 +170,9 @@ async def _after(asking: Asking, loop_id: str, messages: tuple[Message, ...]) ->
     Raises:
         LoopNotFound: there is no such loop.
         NotOver: it is not over yet.
-        NotPermitted: it is a person who asks, and they may not look at loops.
+        Forbidden, NotPermitted: who asks may not look at loops.
     """
-    if (person := asking.person) is not None:
-        asking.service.policy.permissions.check(person, Permission.VIEW)
+    asking.allow(Scope.READ)
     _, state = await asking.service.load(loop_id)
     if state.at != "done":
         raise NotOver(f"loop {loop_id!r} is not over, and cannot be gone on from: wait until it is")
