@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from flyball.core.errors import FlyballError, UnknownTenant
 from flyball.core.events import Ended, FlowStarted, Started
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.beginnings import Beginnings
 from flyball.orchestrate.claims import is_claimed
 from flyball.orchestrate.dead_letters import DeadLetter
 from flyball.orchestrate.local import LocalRuntime
@@ -256,7 +257,7 @@ class Recovery:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._newest = ""
+        self._beginnings = Beginnings(service.journal)
         self._open: dict[str, int] = {}
         """The loops that may not be over: how often each was gone on with."""
         self._until: dict[str, float] = {}
@@ -274,8 +275,9 @@ class Recovery:
     async def look(self) -> list[str]:
         """Go on with what was left; the ids."""
         journal, now = self._service.journal, time.monotonic()
-        for loop_id in await self._new():
+        for loop_id in await self._beginnings.new():
             self._open.setdefault(loop_id, 0)
+            self._beginnings.seen(loop_id)
         left: list[str] = []
         for number, loop_id in enumerate(list(self._open)):
             if number % _AT_ONCE == 0:
@@ -308,20 +310,6 @@ class Recovery:
         length = (await journal.sizes((loop_id,)))[0]
         last = await journal.read(loop_id, max(0, length - 1))
         return bool(last) and not isinstance(last[-1], Ended) and _is_ours((await journal.read(loop_id))[0])
-
-    async def _new(self) -> list[str]:
-        """The loops that have come since this was last asked, the oldest first."""
-        journal, found, before = self._service.journal, list[str](), ""
-        while page := await journal.loops(before, _AT_ONCE):
-            before = page[-1]
-            known = page.index(self._newest) if self._newest in page else None
-            found += page[:known]
-            if known is not None:
-                break
-            await asyncio.sleep(0)
-        if found:
-            self._newest = found[0]
-        return found[::-1]
 
 
 def _is_ours(first: Any) -> bool:

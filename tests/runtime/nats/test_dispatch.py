@@ -10,23 +10,50 @@ from typing import Any
 
 import pytest
 
+from flyball import Agent, tool
+from flyball.core.deferred import DeferredToolResult
 from flyball.core.events import SignalReceived
 from flyball.core.forms.semstreams import UserMessage, UserResponse
 from flyball.core.ids import new_id
+from flyball.inference.answers import tool_call_answer
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.channels import signal_of
 from flyball.orchestrate.permissions import Policy
+from flyball.orchestrate.recorded import calls_waiting
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.channel import NatsChannel
 from flyball.runtime.nats.crew import KINDS
+from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.fetching import after as messages_after
+from flyball.runtime.nats.messages.frame import write
+from flyball.runtime.nats.naming import token
 from flyball.runtime.nats.runtime import NatsRuntime
 from flyball.runtime.nats.wire import AGENT
-from tests.orchestrate.channels.test_dispatcher import ROLES, agents
+from flyball.tool.errors import CallDeferred
+from tests.orchestrate.channels.test_dispatcher import ROLES, agents, book
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import emptied
 from tests.runtime.nats.test_kills import Worker
 from tests.runtime.nats.worker_child import make_agent, make_bomber
+
+
+@tool
+async def find() -> str:
+    """Find a city; somebody says later which."""
+    raise CallDeferred("somebody looks for one")
+
+
+async def _travelling(request: Request) -> Any:
+    results = [result.text for one in request.messages for result in one.tool_results]
+    return tool_call_answer("find", {}) if not results else tool_call_answer("book", {"city": results[0]})
+
+
+def traveller() -> Agent[Any, Any]:
+    """Has a city found, and then books a trip, which somebody has to approve."""
+    return Agent(FunctionEngine(_travelling, info="travelling"), name="traveller", tools=[find, book])
+
 
 OPTIONS: dict[str, Any] = {"policy": Policy(roles=ROLES)}
 
@@ -129,6 +156,45 @@ async def test_what_is_no_message_is_put_aside(journal: NatsJournal) -> None:
         await bus.publish("user.message.elsewhere", b"{}", new_id())
         await channel.say(message(channel, "Hello"))
         assert (await until(channel, "result"))[1][-1].content == "Hello"
+
+
+async def test_what_is_said_elsewhere_than_it_says_is_put_aside(journal: NatsJournal) -> None:
+    """Who may publish for one channel speaks on no other."""
+    subjects = {"user.message.slack.other", "user.message.mail", "user.message.a.b.c"}
+    async with working(journal) as channel:
+        bus, forged = Bus(journal.connection, journal.layout), message(channel, "Hello", by="root")
+        for subject in subjects:
+            await bus.publish(subject, write(forged, forged.message_id), new_id())
+        async with asyncio.timeout(PATIENCE):
+            while not subjects <= {one.subject for _, one in await dead_letters(bus)}:
+                await asyncio.sleep(0.05)  # a worker puts them there
+    assert not await journal.loops("", 10)
+
+
+@pytest.mark.parametrize("name", ["slack", "id"])
+async def test_semstreams_subjects_have_one_name(journal: NatsJournal, name: str) -> None:
+    async with working(journal) as channel:
+        said = message(channel, "Hello")
+        word = token(channel.channel_id) if name == "id" else name
+        data = write(said, said.message_id)
+        await Bus(journal.connection, journal.layout).publish(f"user.message.{word}", data, new_id())
+        assert (await until(channel, "result"))[1][-1].content == "Hello"
+
+
+async def test_a_prompt_after_a_result_from_outside_is_told(journal: NatsJournal) -> None:
+    """A loop rests while it waits for the result; when it goes on, somebody is asked."""
+    async with Crew(journal, [traveller()], KINDS, dispatch=OPTIONS):
+        channel = NatsChannel(Bus(journal.connection, journal.layout), "slack", new_id())
+        await channel.say(message(channel, "book it"))
+        place, waits = 0, None
+        async with asyncio.timeout(PATIENCE), aclosing(channel.responses(0)) as responses:
+            while waits is None or "waits for its result" not in waits.content:
+                place, waits = await anext(responses)
+        (call,) = await calls_waiting(journal, waits.in_reply_to)
+        result = DeferredToolResult("find", call.call.id, "Rome")
+        await NatsRuntime(journal).answer(waits.in_reply_to, [result])
+        _, told = await until(channel, "prompt", place)
+        assert "wants to run book" in told[-1].content
 
 
 async def test_a_stream_of_pieces_is_joined(journal: NatsJournal) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
-from flyball.core.events import ChildStarted, Ended
+from flyball.core.events import ChildStarted, Ended, FlowStarted, Started
 from flyball.core.forms.semstreams import UserResponse
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.telling import Telling
 from flyball.orchestrate.followed import Recorded
+from flyball.orchestrate.matching import begun_as
 from flyball.orchestrate.service import Service
 
 _ROOM = 256
@@ -24,9 +26,9 @@ async def told_of(
     """What somebody is told of a loop, and of those under it, as it happens, to its end.
 
     `after`: what events of the loop up to this number say was told before. `till_it_rests`: or until the loop
-    waits for somebody.
+    waits for somebody. What hinders following any of them is raised: nothing is left out silently.
     """
-    queue: asyncio.Queue[UserResponse] = asyncio.Queue(_ROOM)
+    queue: asyncio.Queue[UserResponse | Exception] = asyncio.Queue(_ROOM)
     tasks: dict[str, asyncio.Task[None]] = {}
 
     async def take(telling: Telling, one: Recorded | StreamEvent, known: int) -> None:
@@ -55,21 +57,40 @@ async def told_of(
     def at_rest(telling: Telling) -> bool:
         return till_it_rests and telling.rests
 
+    async def followed(name: str, telling: Telling, known: int) -> None:
+        try:
+            await follow(name, telling, known)
+        except Exception as error:
+            await queue.put(error)
+
     def begin(name: str, telling: Telling, known: int) -> asyncio.Task[None]:
-        task = tasks[name] = asyncio.create_task(follow(name, telling, known), name=f"told of {name}")
+        task = tasks[name] = asyncio.create_task(followed(name, telling, known), name=f"told of {name}")
         return task
 
     root = begin(loop_id, Telling(address), after)
+    coming: asyncio.Future[UserResponse | Exception] | None = None
     try:
-        while not (root.done() and queue.empty()):
-            coming = asyncio.ensure_future(queue.get())
+        while not (root.done() and queue.empty() and coming is None):
+            coming = coming or asyncio.ensure_future(queue.get())
             await asyncio.wait([coming, root], return_when=asyncio.FIRST_COMPLETED)
             if coming.done():
-                yield coming.result()
-            else:
-                coming.cancel()
-        root.result()
+                told, coming = coming.result(), None
+                if isinstance(told, Exception):
+                    raise told
+                yield told
+            elif root.done():
+                break  # and nothing has come
     finally:
-        for task in tasks.values():
+        unfinished: list[asyncio.Future[Any]] = [*tasks.values(), *([] if coming is None else [coming])]
+        for task in unfinished:
             task.cancel()
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        await asyncio.gather(*unfinished, return_exceptions=True)
+
+
+async def whom_to_tell(service: Service, loop_id: str) -> Address | None:
+    """Whom a loop is for; None where it is for nobody, or stands under another, which is followed."""
+    events = await service.journal.read(loop_id)
+    first = events[0] if events else None
+    if not isinstance(first, Started | FlowStarted) or first.parent_loop_id:
+        return None
+    return Address.of_loop((begun_as(events) if isinstance(first, Started) else first).metadata)

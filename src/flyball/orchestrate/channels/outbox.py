@@ -8,26 +8,29 @@ nothing is missed, and who remembers ids is told nothing twice.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
 
-from flyball.core.errors import FlyballError, LoopNotFound
-from flyball.core.events import FlowStarted, Stage, Started
+from flyball.core.errors import JournalCorrupt, JournalFailure, JournalTooNew, LoopNotFound
+from flyball.core.events import Stage
 from flyball.core.forms.semstreams import UserResponse
+from flyball.orchestrate.beginnings import Beginnings
 from flyball.orchestrate.catalogue import LoopQuery
 from flyball.orchestrate.channels.address import Address
-from flyball.orchestrate.channels.following import told_of
+from flyball.orchestrate.channels.following import told_of, whom_to_tell
 from flyball.orchestrate.service import Service
 
+_log = logging.getLogger("flyball.channels")
 _LOOK = 0.5
 """Seconds after which is looked for loops that have begun."""
-_AT_ONCE = 50
-"""Loops that are asked for at once."""
 _PAGES = 5
 """Pages of the catalogue in which loops are looked for that began before somebody came."""
 _ROOM = 256
+_DIGITS = 12
+"""How many digits the number of an event has at most: what has more is none."""
 _OVER = frozenset([str(stage) for stage in Stage if stage.is_terminal])
 
 
@@ -39,7 +42,6 @@ class Outbox:
         self._followers: set[_Follower] = set()
         self._looking: asyncio.Task[None] | None = None
         self._stirred = asyncio.Event()
-        self._newest = ""
 
     def stir(self) -> None:
         """Look now: a loop has begun."""
@@ -49,17 +51,23 @@ class Outbox:
         """What is told on a channel (`type/id`), for ever; with `user_id`, to that person alone.
 
         Begins with what is not over, and, with `last`, the id of a response, with what came after that.
+
+        Raises:
+            FlyballError: a loop cannot be followed. Who comes again with the last id misses nothing.
         """
         follower = _Follower(self._service, channel, user_id)
-        if not self._followers:
-            self._newest = next(iter(await self._service.journal.loops("", 1)), "")
         self._followers.add(follower)
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
         try:
+            if self._looking is None or self._looking.done():
+                beginnings = Beginnings(self._service.journal)
+                await beginnings.skip()
+                self._looking = asyncio.create_task(self._look(beginnings))
             await follower.catch_up(last)
             while True:
-                yield await follower.queue.get()
+                told = await follower.queue.get()
+                if isinstance(told, Exception):
+                    raise told
+                yield told
         finally:
             self._followers.discard(follower)
             self._rest()
@@ -71,31 +79,35 @@ class Outbox:
             self._looking.cancel()
             self._looking = None
 
-    async def _look(self) -> None:
+    async def _look(self, beginnings: Beginnings) -> None:
         """Look for loops that begin, and have those tell of them who follow their channels."""
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK):
-                    await self._stirred.wait()
-            self._stirred.clear()
-            with suppress(FlyballError):  # a journal that cannot be asked now is asked again
-                for loop_id in await self._new():
-                    address = await _address(self._service, loop_id)
-                    for follower in self._followers:
-                        follower.begun(loop_id, address)
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK):
+                        await self._stirred.wait()
+                self._stirred.clear()
+                with suppress(JournalFailure):  # a journal that cannot be asked now is asked again
+                    for loop_id in await beginnings.new():
+                        await self._begun(loop_id)
+                        beginnings.seen(loop_id)
+        except Exception as error:
+            for follower in list(self._followers):
+                await follower.queue.put(error)
 
-    async def _new(self) -> list[str]:
-        """The loops that have come since this was last asked, the oldest first."""
-        journal, found, before = self._service.journal, list[str](), ""
-        while page := await journal.loops(before, _AT_ONCE):
-            before = page[-1]
-            known = page.index(self._newest) if self._newest in page else None
-            found += page[:known]
-            if known is not None:
-                break
-        if found:
-            self._newest = found[0]
-        return found[::-1]
+    async def _begun(self, loop_id: str) -> None:
+        """Have all tell of a loop whose channel they follow; one that can never be read is left out.
+
+        Raises:
+            JournalFailure: the journal cannot be asked now.
+        """
+        try:
+            address = await whom_to_tell(self._service, loop_id)
+        except (JournalCorrupt, JournalTooNew) as error:
+            _log.warning("loop %s is told on no channel: %s", loop_id, error)
+            return
+        for follower in self._followers:
+            follower.begun(loop_id, address)
 
 
 class _Follower:
@@ -105,8 +117,9 @@ class _Follower:
         self._service = service
         self._channel = channel
         self._user_id = user_id
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.queue: asyncio.Queue[UserResponse] = asyncio.Queue(_ROOM)
+        self._known: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.queue: asyncio.Queue[UserResponse | Exception] = asyncio.Queue(_ROOM)
 
     def begun(self, loop_id: str, address: Address | None) -> None:
         """A loop has begun, for somebody who is perhaps here."""
@@ -122,7 +135,7 @@ class _Follower:
             page = await self._service.loops(query)
             for one in page.loops:
                 if one.stage not in _OVER or (since is not None and one.started_at >= since):
-                    address = await _address(self._service, one.loop_id)
+                    address = await whom_to_tell(self._service, one.loop_id)
                     if address is not None:
                         self._follow(one.loop_id, address, number if one.loop_id == after_loop else 0)
             if not page.next:
@@ -130,13 +143,19 @@ class _Follower:
             query = replace(query, cursor=page.next)
 
     def _follow(self, loop_id: str, address: Address, after: int) -> None:
-        if loop_id not in self._tasks and self._user_id in ("", address.user_id):
-            self._tasks[loop_id] = asyncio.create_task(self._tell(loop_id, address, after))
+        if loop_id not in self._known and self._user_id in ("", address.user_id):
+            self._known.add(loop_id)
+            task = asyncio.create_task(self._tell(loop_id, address, after))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _tell(self, loop_id: str, address: Address, after: int) -> None:
-        async with aclosing(told_of(self._service, address, loop_id, after)) as told:
-            async for response in told:
-                await self.queue.put(response)
+        try:
+            async with aclosing(told_of(self._service, address, loop_id, after)) as told:
+                async for response in told:
+                    await self.queue.put(response)
+        except Exception as error:
+            await self.queue.put(error)
 
     async def _begun_at(self, loop_id: str) -> float | None:
         try:
@@ -146,26 +165,19 @@ class _Follower:
 
     async def aclose(self) -> None:
         """Follow nothing any more."""
-        for task in self._tasks.values():
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def place_of(name: str) -> tuple[str, int]:
     """The loop and the number of the event that a response tells of, by its id; ("", 0) of any other text."""
     loop_id, _, number = name.rpartition("/")
-    for kind in ("/piece", "/call"):
-        if loop_id.endswith(kind):
-            loop_id, _, number = loop_id.removesuffix(kind).rpartition("/")
-            # What comes after a piece, and after one of several prompts, may be of the same event.
-            return (loop_id, max(int(number) - 1, 0)) if number.isdecimal() else ("", 0)
-    return (loop_id, int(number)) if number.isdecimal() else ("", 0)
-
-
-async def _address(service: Service, loop_id: str) -> Address | None:
-    """Whom a loop is for; None where it is for nobody, or stands under another."""
-    events = await service.journal.read(loop_id)
-    first = events[0] if events else None
-    if not isinstance(first, Started | FlowStarted) or first.parent_loop_id:
-        return None
-    return Address.of_loop(first.metadata)
+    within = loop_id.endswith(("/piece", "/call"))
+    if within:
+        loop_id, _, number = loop_id.rpartition("/")[0].rpartition("/")
+    if not number.isdecimal() or len(number) > _DIGITS:
+        return "", 0
+    # What comes after a piece, and after one of several prompts, may be of the same event.
+    return loop_id, max(int(number) - within, 0)

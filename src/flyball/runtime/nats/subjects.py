@@ -10,6 +10,7 @@ agent.timer.<loop>         the server → loop    its time has come; agent.sched
                            (there, timer.due.<loop> and timer.at.<loop>)
 agent.created|complete|failed|cancelled.<loop>  loop → external, what became of it
 agent.context.<loop>       loop → external      what was left out of its context, or summed up
+agent.answered.<loop>      loop → dispatch      a loop for people goes on after a result from outside
 user.message.<channel>.<id>   people → dispatch  what somebody says
 user.response.<channel>.<id>  dispatch → people  what they are answered
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
@@ -28,6 +29,8 @@ from flyball.runtime.nats.naming import token
 
 TASKS, REQUESTS = ("agent.task.>",), ("agent.request.>",)
 SAID = ("user.message.>",)
+ANSWERED = "agent.answered."
+"""What the subjects begin with on which is told that a loop goes on after a result from outside."""
 SIGNALS = ("agent.signal.>", "agent.timer.>")
 DEAD, DEAD_SUBJECTS = "AGENT_DEAD", "fly.dead.>"
 """The stream of what was put aside, and all its subjects."""
@@ -80,6 +83,11 @@ def violation_subject(severity: Severity) -> str:
 def message_subject(channel_type: str, channel_id: str) -> str:
     """Where people on a channel say something."""
     return f"user.message.{token(channel_type)}.{token(channel_id)}"
+
+
+def answered_subject(loop_id: str) -> str:
+    """Where is told that a loop goes on after a result from outside."""
+    return f"{ANSWERED}{token(loop_id)}"
 
 
 def user_response_subject(channel_type: str, channel_id: str) -> str:

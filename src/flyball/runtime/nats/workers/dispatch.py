@@ -2,6 +2,7 @@
 
     user.message.<channel>.<id>     a UserMessage, or a UserSignal: taken by the dispatcher, once
     user.response.<channel>.<id>    what they are answered, at once and later
+    agent.answered.<loop>           a loop goes on after a result from outside
 
 Whom a loop is for stands in its first event. So the worker is a consumer of the journals: when a loop begins,
 is told something or ends, somebody tells those whom it is for, up to where it rests; if that one dies, the
@@ -18,21 +19,20 @@ from contextlib import aclosing
 from msgspec.structs import replace
 
 from flyball.core.errors import InvalidMessage
-from flyball.core.events import FlowStarted, Started
 from flyball.core.forms.semstreams import ResponseType, UserMessage, UserResponse, UserSignal
-from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.dispatcher import Dispatcher
-from flyball.orchestrate.channels.following import told_of
+from flyball.orchestrate.channels.following import told_of, whom_to_tell
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, decode_entry
 from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.frame import not_for, read_payload, write
-from flyball.runtime.nats.naming import BEGIN, entries, journal_stream
-from flyball.runtime.nats.subjects import SAID, user_response_subject
+from flyball.runtime.nats.naming import BEGIN, entries, journal_stream, token
+from flyball.runtime.nats.subjects import ANSWERED, SAID, user_response_subject
 from flyball.runtime.nats.wire import AGENT
 
+_MESSAGE = "user.message."
 _TOLD_BY = (BEGIN, "ended", "signalreceived", "reopened")
 """The kinds of entries after which a loop goes on, or is over."""
 _JOINED = 0.25
@@ -56,7 +56,7 @@ class DispatchWorker:
         self._telling: dict[str, asyncio.Event] = {}
         """The loops that are told of here."""
         self.posts = [
-            Post(AGENT, self.kind, SAID, room=room, hold=hold),
+            Post(AGENT, self.kind, (*SAID, f"{ANSWERED}>"), room=room, hold=hold),
             *[
                 Post(
                     journal_stream(number),
@@ -74,34 +74,38 @@ class DispatchWorker:
         """Do what a message asks for."""
         if delivery.subject.startswith("user."):
             await self._take(delivery)
+        elif delivery.subject.startswith(ANSWERED):
+            await self._tell(delivery.data.decode(errors="replace"))
         else:
-            await self._tell(delivery)
+            await self._tell(await self._loop_of(delivery))
 
     async def _take(self, delivery: Delivery) -> None:
         said = read_payload(await self._bus.opened(delivery), delivery.subject).payload
         if not isinstance(said, UserMessage | UserSignal):
             raise not_for(delivery.subject, said, "a UserMessage or a UserSignal")
-        if not (said.channel_type and said.channel_id):
+        if not _is_said_at(said, delivery.subject):
+            kind, name = said.channel_type, said.channel_id
             raise InvalidMessage(
-                f"a {type(said).__name__} on {delivery.subject} names no channel: nobody could be answered",
+                f"a {type(said).__name__} on {delivery.subject} is of the channel "
+                f"{kind[:100]!r}, {name[:100]!r}: it is answered there, and belongs on "
+                "user.message.<channel_type>.<channel_id>",
                 subject=delivery.subject,
             )
         await self._publish(await self._dispatcher.take(said))
 
     # Telling
 
-    async def _tell(self, delivery: Delivery) -> None:
+    async def _tell(self, loop_id: str) -> None:
         """Tell of a loop, from what was told before up to where it rests."""
-        loop_id = await self._loop_of(delivery)
         # Whoever is at it here sees this event, too. It is acknowledged when they are done: if this process
         # dies before that, another tells it.
         while (others := self._telling.get(loop_id)) is not None:
             await others.wait()
-        address = await self._address(loop_id)
-        if address is None:
-            return
         self._telling[loop_id] = done = asyncio.Event()
         try:
+            address = await whom_to_tell(self._dispatcher.service, loop_id)
+            if address is None:
+                return
             mark = f"told/{loop_id}"
             known = int(await self._bus.noted(mark) or b"0")
             told = told_of(self._dispatcher.service, address, loop_id, known, till_it_rests=True)
@@ -121,16 +125,19 @@ class DispatchWorker:
         data = await self._journal.blob(blob, delivery.subject) if blob else delivery.data
         return decode_entry(data, delivery.subject).loop_id
 
-    async def _address(self, loop_id: str) -> Address | None:
-        """Whom a loop is for; None where it is for nobody, or stands under another, which is followed."""
-        events = await self._journal.read(loop_id)
-        first = events[0]
-        assert isinstance(first, Started | FlowStarted), "a journal begins so"
-        return None if first.parent_loop_id else Address.of_loop(first.metadata)
-
     async def _publish(self, response: UserResponse) -> None:
         where = user_response_subject(response.channel_type, response.channel_id)
         await self._bus.publish(where, write(response, response.response_id), response.response_id)
+
+
+def _is_said_at(said: UserMessage | UserSignal, subject: str) -> bool:
+    """Whether something was said on the subject of the channel that it names.
+
+    SemStreams' subjects may have one of its two names alone.
+    """
+    names = [name and token(name) for name in (said.channel_type, said.channel_id)]
+    words = subject.removeprefix(_MESSAGE).split(".")
+    return all(names) and (words == names or (len(words) == 1 and words[0] in names))
 
 
 def _number(response: UserResponse, loop_id: str) -> int:

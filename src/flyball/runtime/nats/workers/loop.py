@@ -38,6 +38,7 @@ from flyball.orchestrate.keeping import Keeper
 from flyball.orchestrate.machine import asked_to_detach, effect_id, fold, owed, take
 from flyball.orchestrate.machines import AnyState, is_flow
 from flyball.orchestrate.matching import check_bound
+from flyball.orchestrate.permissions import channel_of
 from flyball.orchestrate.recorded import load, load_any, offer_signal
 from flyball.orchestrate.signalling import signal_event
 from flyball.orchestrate.state import State
@@ -182,6 +183,7 @@ class LoopWorker:
             try:
                 begun = await self._begin(told)
                 keeper = await self._keeper(loop_id)
+                waited = bool(keeper.state.deferred)
                 if begun and isinstance(told, Report):
                     keeper.claim(told.event)
                 if fresh is not None:
@@ -199,6 +201,8 @@ class LoopWorker:
                     if not _take(keeper, told):
                         keeper.ask_again()
                 effects = await keeper.pump()
+                if waited or keeper.asked_again:
+                    await self._tell_people(keeper.state, told)
                 near = Near() if keeper.asked_again else self._near
                 commands = await self._ask(keeper.state, effects, near, ended)
             except LoopTakenOver:
@@ -214,6 +218,17 @@ class LoopWorker:
             if self._projector is not None:
                 self._projector.moved(keeper, told=begun or fresh is not None)
             return commands
+
+    async def _tell_people(self, state: State, told: Report | Returned) -> None:
+        """Have those told whom a loop is for, if it goes on after a result from outside.
+
+        Also where it came before: whoever took it may not have lived to say so.
+        """
+        result = isinstance(told, Returned) or isinstance(told.event, ToolReturned)
+        if result and channel_of(state.metadata) and not state.parent_loop_id:
+            loop_id = state.loop_id
+            where, name = subjects.answered_subject(loop_id), f"{loop_id}/answered/{new_id()}"
+            await self._bus.publish(where, loop_id.encode(), name, loop_id=loop_id)
 
     async def _signalled(
         self, loop_id: str, event: SignalReceived | Reopened, delivery: Delivery

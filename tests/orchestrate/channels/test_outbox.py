@@ -1,0 +1,105 @@
+"""What is told on a channel: all of it, or that it cannot be told; and where to go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flyball.core.errors import JournalCorrupt, JournalUnreachable
+from flyball.core.events import Event
+from flyball.core.forms.semstreams import UserResponse
+from flyball.orchestrate.channels import Dispatcher
+from flyball.orchestrate.channels.outbox import Outbox, place_of
+from flyball.orchestrate.followed import Recorded
+from flyball.orchestrate.journal import MemoryJournal
+from flyball.orchestrate.service import Service
+from tests.orchestrate.channels.test_dispatcher import dispatching, message, until
+from tests.patience import PATIENCE
+
+
+class Faulty(MemoryJournal):
+    """A journal of which some reads fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures: list[Exception] = []
+
+    async def read(self, loop_id: str, start: int = 0) -> list[Event]:
+        if self.failures:
+            raise self.failures.pop()
+        return await super().read(loop_id, start)
+
+
+@asynccontextmanager
+async def outbox(journal: Faulty) -> AsyncGenerator[tuple[Dispatcher, Outbox]]:
+    async with dispatching(journal) as dispatcher, asyncio.timeout(PATIENCE):
+        yield dispatcher, Outbox(dispatcher.service)
+
+
+async def begun(following: AsyncGenerator[UserResponse]) -> asyncio.Future[UserResponse]:
+    """Somebody follows: what comes first is still to come."""
+    first = asyncio.ensure_future(anext(following))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    return first
+
+
+async def test_a_journal_that_is_away_for_a_moment_loses_nobody() -> None:
+    journal = Faulty()
+    async with outbox(journal) as (dispatcher, box), aclosing(box.follow("slack/general")) as told:
+        first = await begun(told)
+        for number in range(3):
+            await dispatcher.take(message(f"Hello {number}", by=f"u{number}"))
+        journal.failures = [JournalUnreachable("away"), JournalUnreachable("away")]
+        box.stir()
+        results = {(await first).content} | {(await until(told, "result")).content for _ in range(2)}
+    assert {"Hello 0", "Hello 1", "Hello 2"} >= results - {""}
+    assert not journal.failures
+
+
+async def test_who_follows_is_told_that_a_loop_cannot_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def torn(_: Service, loop_id: str, after: int = 0) -> AsyncGenerator[Recorded]:
+        yield Recorded(after, (await journal.read(loop_id))[0])
+        raise JournalCorrupt("it is torn")
+
+    monkeypatch.setattr(Service, "follow", torn)
+    journal = Faulty()
+    async with outbox(journal) as (dispatcher, box), aclosing(box.follow("slack/general")) as told:
+        first = await begun(told)
+        await dispatcher.take(message("book it"))
+        assert (await first).type in ("prompt", "stream")
+        with pytest.raises(JournalCorrupt):
+            await until(told, "result")
+
+
+async def test_what_goes_wrong_under_a_loop_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only what goes wrong with the loop itself: a prompt of one under it would be missing."""
+    from flyball.orchestrate.channels import following
+
+    journal = Faulty()
+    async with outbox(journal) as (dispatcher, _):
+        taken = await dispatcher.take(message("Hello"))
+        monkeypatch.setattr(following.Telling, "take", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            [one async for one in dispatcher.follow(taken.in_reply_to)]
+
+
+@given(st.text() | st.from_regex(r"[a-z]{1,5}/[0-9]{1,30}(/(piece|call)/[0-9]{1,30})?"))
+def test_any_text_may_be_sent_as_the_last_id(text: str) -> None:
+    loop_id, number = place_of(text)
+    assert number >= 0
+    assert text.startswith(loop_id)
+
+
+def test_an_id_says_where_to_go_on() -> None:
+    assert place_of("talk-1/7") == ("talk-1", 7)
+    assert place_of("talk-1/7/piece/3") == ("talk-1", 6)
+    assert place_of("talk-1/7/call/0") == ("talk-1", 6)
+    assert place_of("a/b/0/piece/1") == ("a/b", 0)
+    assert place_of("talk-1/" + "9" * 5000) == ("", 0)
+    assert place_of("nothing") == ("", 0)
