@@ -15,6 +15,7 @@ from flyball.core.events import Event
 from flyball.core.forms.semstreams import UserResponse
 from flyball.orchestrate.channels import Dispatcher
 from flyball.orchestrate.channels.outbox import Outbox, place_of
+from flyball.orchestrate.channels.telling import Telling
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.service import Service
@@ -79,12 +80,14 @@ async def test_who_follows_is_told_that_a_loop_cannot_be_followed(monkeypatch: p
 
 async def test_what_goes_wrong_under_a_loop_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not only what goes wrong with the loop itself: a prompt of one under it would be missing."""
-    from flyball.orchestrate.channels import following
-
     journal = Faulty()
     async with outbox(journal) as (dispatcher, _):
         taken = await dispatcher.take(message("Hello"))
-        monkeypatch.setattr(following.Telling, "take", lambda *_: 1 / 0)
+
+        def broken(_: Telling, one: object) -> list[UserResponse]:
+            raise ZeroDivisionError(str(one))
+
+        monkeypatch.setattr(Telling, "take", broken)
         with pytest.raises(ZeroDivisionError):
             [one async for one in dispatcher.follow(taken.in_reply_to)]
 
