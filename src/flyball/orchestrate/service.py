@@ -59,6 +59,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("flyball.loops")
 
+TALK = "talk-"
+"""What the ids of a conversation's loops begin with."""
 _MOMENT = 0.2
 """Seconds that a flow has to begin its next step, at the end."""
 
@@ -203,16 +205,18 @@ class Service:
 
         Raises:
             UnknownAgent: there is no such agent.
+            InvalidRequest: the id is one of a conversation's.
         """
-        return await self.system(agent).handle(request, loop_id=loop_id)
+        return await self.system(agent).handle(request, loop_id=_chosen(loop_id))
 
     def serve(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> asyncio.Task[SystemResponse]:
         """Begin to serve a request; the task gives the response, and goes on whoever waits for it.
 
         Raises:
             UnknownAgent: there is no such agent.
+            InvalidRequest: the id is one of a conversation's.
         """
-        return self.system(agent).begin(request, loop_id or new_id())
+        return self.system(agent).begin(request, _chosen(loop_id) or new_id())
 
     def stream(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> Pieces:
         """Serve a request in pieces, and last the response; see `System.stream`.
@@ -221,19 +225,23 @@ class Service:
 
         Raises:
             UnknownAgent: there is no such agent.
+            InvalidRequest: the id is one of a conversation's.
         """
-        return self.system(agent).stream(request, loop_id=loop_id)
+        return self.system(agent).stream(request, loop_id=_chosen(loop_id))
 
-    async def begin(self, agent: str, request: SystemRequest, *, loop_id: str = "") -> str:
+    async def begin(
+        self, agent: str, request: SystemRequest, *, loop_id: str = "", talk: bool = False
+    ) -> str:
         """Begin to serve a request; gives the loop's id once it is recorded. The rest happens by itself.
 
-        With the id of a loop that is there, the same request joins it.
+        With the id of a loop that is there, the same request joins it. `talk`: it is the next one of a
+        conversation, which only a dispatcher begins.
 
         Raises:
             UnknownAgent: there is no such agent.
             FlyballError: the request was refused, and no loop began.
         """
-        system, loop_id = self.system(agent), loop_id or new_id()
+        system, loop_id = self.system(agent), (loop_id if talk else _chosen(loop_id)) or new_id()
         if await system.submit(request, loop_id):
             return loop_id
         before = (await self.journal.sizes((loop_id,)))[0]
@@ -398,7 +406,7 @@ class Service:
         """
         _, state = await self.load(loop_id)
         forked = await self._of(state).fork(
-            loop_id, turn, prompt=prompt, new_loop_id=new_loop_id, who=who, **changes
+            loop_id, turn, prompt=prompt, new_loop_id=_chosen(new_loop_id), who=who, **changes
         )
         await self.resume(forked)
         return forked
@@ -497,3 +505,18 @@ class Service:
     def _drives(self, loop_id: str) -> bool:
         """Whether a flow is driven here."""
         return any(task.get_name() == loop_id for task in self._tasks)
+
+
+def _chosen(loop_id: str) -> str:
+    """An id that somebody chose for a loop, if it may be chosen.
+
+    Raises:
+        InvalidRequest: the loops of conversations have such ids: who could choose them would put words into
+            other people's mouths.
+    """
+    if loop_id.startswith(TALK):
+        raise InvalidRequest(
+            f"loop_id: {loop_id[:100]!r} begins with {TALK!r}, as conversations' loops do: choose another",
+            field="loop_id",
+        )
+    return loop_id

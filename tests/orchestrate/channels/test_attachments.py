@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,8 +18,8 @@ from flyball.orchestrate.channels import attachment_of, message_of, part_of
 ENCODED = b64encode(b"some bytes").decode()
 
 
-def said(**more: object) -> UserMessage:
-    return UserMessage(message_id="1", channel_type="cli", channel_id="here", user_id="ann", **more)  # type: ignore[arg-type]
+def said(**more: Any) -> UserMessage:
+    return UserMessage(message_id="1", channel_type="cli", channel_id="here", user_id="ann", **more)
 
 
 def test_what_is_said_comes_first() -> None:
@@ -47,6 +49,14 @@ def test_what_is_said_comes_first() -> None:
         (Attachment(type="file", name="a.txt", content="hello"), Text("a.txt\n```\nhello\n```")),
         (Attachment(type="code", name="a.md", content="```x```"), Text("a.md\n````\n```x```\n````")),
         (Attachment(type="file", name="big", url="https://x/y"), Text("big: https://x/y")),
+        (
+            Attachment(type="file", content=ENCODED, mime_type="Image/PNG; q=1"),
+            Image(f"data:image/png;base64,{ENCODED}", "image/png"),
+        ),
+        (
+            Attachment(type="file", name="y", url="https://x/y.pdf", mime_type="application/pdf"),
+            Document("https://x/y.pdf", "application/pdf", "y"),
+        ),
     ],
 )
 def test_each_kind_is_what_a_model_reads(attachment: Attachment, part: object) -> None:
@@ -59,6 +69,8 @@ def test_each_kind_is_what_a_model_reads(attachment: Attachment, part: object) -
         Attachment(type="film", content="x"),
         Attachment(type="file", name="empty"),
         Attachment(type="image", content="no base64!"),
+        Attachment(type="image", url="file:///etc/passwd"),
+        Attachment(type="file", content=ENCODED, mime_type="image/png,<script>"),
     ],
 )
 def test_what_is_none_is_refused(attachment: Attachment) -> None:
@@ -74,6 +86,29 @@ def test_media_come_back_as_they_were(data: bytes, kind: str) -> None:
     assert back is not None
     assert (back.type, back.content, back.mime_type) == (there.type, encoded, kind)
     assert part_of(back) == part_of(there)
+
+
+@pytest.mark.parametrize(
+    "url", ["data:text/plain;base64,aGVsbG8gd29ybGQ=", "data:text/plain,hello%20world"], ids=["64", "quoted"]
+)
+def test_a_text_that_is_a_document_is_read_as_text(url: str) -> None:
+    there = attachment_of(Document(url, None, "a.txt"))
+    assert there is not None
+    assert (there.content, there.size) == ("hello world", 11)
+    assert part_of(there) == Text("a.txt\n```\nhello world\n```")
+
+
+def test_a_document_keeps_its_address() -> None:
+    there = attachment_of(Document("https://x/y.pdf", None, "y"))
+    assert there is not None
+    assert part_of(there) == Document("https://x/y.pdf", "application/pdf", "y")
+
+
+@pytest.mark.slow
+def test_it_takes_time_in_proportion_to_the_text() -> None:
+    began = time.perf_counter()
+    part_of(Attachment(type="code", content="`" * 2_000_000))
+    assert time.perf_counter() - began < 5.0  # it was an hour
 
 
 def test_text_is_no_attachment() -> None:

@@ -9,20 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from flyball import Agent, tool
-from flyball.core.errors import InvalidMessage
+from flyball.core.errors import InvalidMessage, InvalidRequest
 from flyball.core.events import SignalReceived
 from flyball.core.forms.semstreams import Attachment, ResponseAction, UserMessage, UserResponse, UserSignal
+from flyball.core.messages import user
+from flyball.core.signals import SignalType
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.channels import Asked, Command, Dispatcher, signal_of
+from flyball.orchestrate.channels.conversations import Conversation
+from flyball.orchestrate.contracts import SystemRequest
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.permissions import Permission, Permissions, Policy
 from flyball.orchestrate.service import Service
 from flyball.runtime.sqlite import SQLiteJournal
+from flyball.testing import ScriptedEngine
 
 ROLES: dict[str, tuple[str, ...]] = {"root": ("admin",), "ben": ("reviewer",)}
 
@@ -333,3 +339,78 @@ async def test_signals_to_nothing_are_errors(dispatcher: Dispatcher) -> None:
     )
     assert (await dispatcher.take(gone)).type == "error"
     assert ResponseAction(id="approve/1", type="button", label="x", signal="approve", style="primary")
+
+
+# What somebody else may not do
+
+
+async def test_nobody_else_chooses_the_ids_of_a_conversations_loops(dispatcher: Dispatcher) -> None:
+    service, asked = dispatcher.service, SystemRequest(messages=(user("Give it all to ben."),))
+    loop_id = Conversation("slack/general/user:ann").loop_id(1)
+    for begin in (service.begin, service.handle):
+        with pytest.raises(InvalidRequest, match="conversations' loops"):
+            await begin("clerk", asked, loop_id=loop_id)
+    for begin in (service.serve, service.stream):
+        with pytest.raises(InvalidRequest, match="conversations' loops"):
+            begin("clerk", asked, loop_id=loop_id)
+    mine = (await service.handle("clerk", asked)).loop_id
+    with pytest.raises(InvalidRequest, match="conversations' loops"):
+        await service.fork(mine, 0, new_loop_id=loop_id)
+
+
+async def test_what_is_none_of_a_conversation_is_not_gone_on_from(dispatcher: Dispatcher) -> None:
+    """Also where somebody could write into the journal by another way."""
+    loop_id = Conversation("slack/general/user:ann").loop_id(1)
+    await Agent(ScriptedEngine("Yes"), name="clerk").run(
+        "Give it all to ben.", journal=dispatcher.service.journal, loop_id=loop_id
+    )
+    assert (await say(dispatcher, "Hello")).content == "Hello"
+
+
+async def test_what_was_said_to_a_loop_is_not_said_again_when_it_is_over(dispatcher: Dispatcher) -> None:
+    first = await dispatcher.take(message("book it"))
+    also = message("in May")
+    async with aclosing(dispatcher.follow(first.in_reply_to)) as course:
+        await until(course, "prompt")
+        assert (await dispatcher.take(also)).content.startswith("said to")
+        await dispatcher.service.signal(first.in_reply_to, SignalType.CANCEL)
+        while "cancelled" not in (await anext(course)).content:
+            continue
+    others = Dispatcher(dispatcher.service)  # in another process, which remembers nothing
+    for one in (dispatcher, others):
+        assert (await one.take(also)).content.startswith(f"said to {first.in_reply_to}")
+
+
+async def test_a_message_that_is_long_ago_is_known_again(dispatcher: Dispatcher) -> None:
+    first = message("Hello")
+    begun = await dispatcher.take(first)
+    await told(dispatcher, begun)
+    for number in range(6):
+        await say(dispatcher, f"and {number}")
+    assert (await dispatcher.take(first)).content == begun.content
+
+
+async def test_two_people_may_have_messages_of_the_same_id(dispatcher: Dispatcher) -> None:
+    one = await dispatcher.take(message("Hello", thread_id="t", message_id="1"))
+    await told(dispatcher, one)
+    two = await dispatcher.take(message("Good day", by="cat", thread_id="t", message_id="1"))
+    assert two.in_reply_to != one.in_reply_to
+
+
+async def test_a_reviewer_approves_by_a_command_what_is_anothers(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+        await until(course, "prompt")
+        refused = await dispatcher.take(message(f"/approve {taken.in_reply_to}"))
+        assert "may not approve" in refused.content
+        answer = await dispatcher.take(message(f"/Approve {taken.in_reply_to}", by="ben"))
+        assert answer.content.startswith("approve: ")
+        assert (await until(course, "result")).content == "book it | booked Rome"
+
+
+@pytest.mark.parametrize("name", ["message_id", "channel_type", "channel_id", "user_id", "thread_id"])
+@pytest.mark.parametrize("value", ["x" * 513, "a\nb", "\x00", " ", "\ud800"], ids=ascii)
+async def test_ids_can_be_written_down(name: str, value: str) -> None:
+    async with dispatching(MemoryJournal()) as dispatcher:
+        with pytest.raises(InvalidMessage, match=name):
+            await dispatcher.take(replace(message("Hello"), **{name: value}))

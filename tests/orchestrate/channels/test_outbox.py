@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flyball.core.errors import JournalCorrupt, JournalUnreachable
 from flyball.core.events import Event
 from flyball.core.forms.semstreams import UserResponse
+from flyball.core.signals import SignalType
 from flyball.orchestrate.channels import Dispatcher
 from flyball.orchestrate.channels.outbox import Outbox, place_of
 from flyball.orchestrate.channels.telling import Telling
@@ -106,3 +107,31 @@ def test_an_id_says_where_to_go_on() -> None:
     assert place_of("a/b/0/piece/1") == ("a/b", 0)
     assert place_of("talk-1/" + "9" * 5000) == ("", 0)
     assert place_of("nothing") == ("", 0)
+
+
+async def test_who_comes_again_is_told_of_what_ended_meanwhile_however_old_it_is() -> None:
+    async with outbox(Faulty()) as (dispatcher, box):
+        slow = await dispatcher.take(message("book it", by="ann"))
+        async with aclosing(box.follow("slack/general")) as told:
+            await until(told, "prompt")
+            await dispatcher.take(message("Hello", by="cat"))
+            quick = await until(told, "result")
+        await dispatcher.service.signal(slow.in_reply_to, SignalType.APPROVE)
+        async with aclosing(dispatcher.follow(slow.in_reply_to)) as course:
+            await until(course, "result")
+        async with aclosing(box.follow("slack/general", quick.response_id)) as told:
+            assert (await until(told, "result")).content == "book it | booked Rome"
+
+
+async def test_however_many_loops_there_were_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flyball.orchestrate.channels.outbox._PAGE", 2)
+    async with outbox(Faulty()) as (dispatcher, box):
+        first = await dispatcher.take(message("Hello", by="first"))
+        people = [f"u{number}" for number in range(15)]
+        for name in people:
+            taken = await dispatcher.take(message(name, by=name))
+            async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+                await until(course, "result")
+        async with aclosing(box.follow("slack/general", first.response_id)) as told:
+            results = [await until(told, "result") for _ in range(16)]
+        assert {one.content for one in results} == {"Hello", *people}

@@ -4,7 +4,7 @@
     /loops                       the loops of who asks that are not over
     /status [LOOP]               how a loop stands
     /cancel [LOOP]               and /pause, /resume, /retry: what is said to a loop
-    /approve [CALL], /reject [REASON]
+    /approve [LOOP] [CALL], /reject [LOOP] [REASON]
     /new TEXT                    begin anew: nothing was said before
 
 Without a loop's id, the one is meant that the conversation has come to. A text that begins with two slashes
@@ -28,7 +28,7 @@ from flyball.orchestrate.permissions import Permission, Person
 from flyball.orchestrate.projections.shortened import cut
 from flyball.orchestrate.service import Service
 
-_COMMAND = re.compile(r"/(?P<name>[a-z][a-z0-9_-]*)(?:\s+(?P<words>.*))?\s*", re.DOTALL)
+_COMMAND = re.compile(r"/(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?:\s+(?P<words>.*))?\s*", re.DOTALL)
 _OPEN = tuple([str(stage) for stage in Stage if not stage.is_terminal] + ["deferred", "interrupted"])
 _LISTED = 20
 
@@ -80,7 +80,7 @@ def command_in(text: str) -> tuple[str, str] | None:
     A path such as /usr/bin is none.
     """
     found = _COMMAND.fullmatch(text.strip())
-    return None if found is None else (found["name"], (found["words"] or "").strip())
+    return None if found is None else (found["name"].lower(), (found["words"] or "").strip())
 
 
 async def _help(asked: Asked) -> str:
@@ -120,15 +120,26 @@ def _signalling(kind: SignalType) -> Run:
 
 
 async def _approve(asked: Asked) -> str:
-    return await _decided(asked, SignalType.APPROVE, call_id=asked.words or None)
+    loop_id, words = await _loop_first(asked)
+    return await _decided(asked, loop_id, SignalType.APPROVE, call_id=words or None)
 
 
 async def _reject(asked: Asked) -> str:
-    return await _decided(asked, SignalType.REJECT, text=asked.words)
+    loop_id, words = await _loop_first(asked)
+    return await _decided(asked, loop_id, SignalType.REJECT, text=words)
 
 
-async def _decided(asked: Asked, kind: SignalType, text: str = "", call_id: str | None = None) -> str:
-    loop_id = asked.loop()
+async def _loop_first(asked: Asked) -> tuple[str, str]:
+    """The loop that is meant, and the words after it: the first one may be a loop's id."""
+    first, _, rest = asked.words.partition(" ")
+    if first and (await asked.service.journal.sizes((first,)))[0]:
+        return first, rest.strip()
+    return asked.loop(), asked.words
+
+
+async def _decided(
+    asked: Asked, loop_id: str, kind: SignalType, text: str = "", call_id: str | None = None
+) -> str:
     signal = Signal(kind, id=asked.message.message_id, by=asked.who.user_id, text=text, call_id=call_id)
     stage = await asked.service.signal(loop_id, signal, who=asked.who)
     return f"{kind}: {loop_id} is {stage}"
@@ -142,7 +153,7 @@ BUILT_IN: Mapping[str, Command] = {
     "pause": Command("/pause [LOOP]", "pause it", _signalling(SignalType.PAUSE)),
     "resume": Command("/resume [LOOP]", "go on with it", _signalling(SignalType.RESUME)),
     "retry": Command("/retry [LOOP]", "try one again that failed", _signalling(SignalType.RETRY)),
-    "approve": Command("/approve [CALL]", "let the calls run that wait, or one of them", _approve),
-    "reject": Command("/reject [REASON]", "refuse the calls that wait", _reject),
+    "approve": Command("/approve [LOOP] [CALL]", "let the calls run that wait, or one of them", _approve),
+    "reject": Command("/reject [LOOP] [REASON]", "refuse the calls that wait", _reject),
 }
 """The commands that are always there. `/new TEXT` is not among them: it is said to an agent."""

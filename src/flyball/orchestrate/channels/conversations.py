@@ -12,6 +12,7 @@ from hashlib import sha256
 from msgspec import Struct
 
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.service import TALK
 
 _AT_ONCE = 16
 """How many loops are asked for at once."""
@@ -24,7 +25,7 @@ class Conversation(Struct, frozen=True):
 
     def loop_id(self, number: int) -> str:
         """The id of its loop of that number, from 1 on."""
-        return f"talk-{sha256(self.name.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}-{number}"
+        return f"{TALK}{sha256(self.name.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}-{number}"
 
     async def length(self, journal: Journal) -> int:
         """How many loops it has. Takes a number of questions that grows with the logarithm of that."""

@@ -2,7 +2,8 @@
 
 Rules:
 - What was taken is recorded when `take` returns. The same message again changes nothing, and is answered the
-  same: a channel may deliver as often as it likes.
+  same: a channel may deliver as often as it likes. Known are the last 10,000 messages that were taken here,
+  and, from the journal, those of the last loops of a conversation, whoever took them.
 - What may not be, or cannot be done, is answered by an error; what failed and may be tried again is raised.
 - Who may do what, the service's `Permissions` say; the roles of who speaks, the channel knows.
 - Whom to tell of a loop stands in its journal. `follow` tells it, from there.
@@ -11,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import TypeAlias
@@ -20,6 +22,7 @@ from msgspec.structs import replace
 
 from flyball.core.errors import (
     FlyballError,
+    InvalidMessage,
     JournalFailure,
     LoopMismatch,
     LoopNotFound,
@@ -27,7 +30,7 @@ from flyball.core.errors import (
     UnknownAgent,
     UserError,
 )
-from flyball.core.events import FlowStarted, Started
+from flyball.core.events import FlowStarted, SignalReceived, Started
 from flyball.core.forms.semstreams import ResponseType, UserMessage, UserResponse, UserSignal
 from flyball.core.messages import Message
 from flyball.core.signals import Signal, SignalType
@@ -52,8 +55,16 @@ _AGENT = "agent"
 """The key of a message's metadata under which it may name an agent."""
 _LOOKED_BACK = 4
 """How many loops of a conversation are looked at for a message that comes again."""
+_REMEMBERED = 10_000
+"""How many messages are kept in mind, so that one that comes again is known also when it is long ago."""
+_LONGEST = 512
+"""Characters of the longest id."""
 _AT_MOST = 64
 """How often it is tried to go on with a conversation in which others say something at the same time."""
+
+
+_PLACE = ("channel_type", "channel_id", "user_id", "thread_id")
+_IDS = (*_PLACE, "message_id", "signal_id", "reply_to", "loop_id")
 
 
 def nobody_special(_: object) -> tuple[str, ...]:
@@ -88,6 +99,8 @@ class Dispatcher:
         self._agent = agent or next(iter(service.systems), "")
         self._roles = roles
         self._auto_continue = auto_continue
+        self._taken: OrderedDict[tuple[str, str, str], _Taken] = OrderedDict()
+        """What was answered to the last messages, by conversation, person and message."""
         service.system(self._agent)  # an agent that is not there is noticed now
 
     async def take(self, said: UserMessage | UserSignal) -> UserResponse:
@@ -98,6 +111,7 @@ class Dispatcher:
             JournalFailure: nothing could be recorded; it may be said again.
         """
         said.validate()
+        _check_ids(said)
         address, who = Address.of(said), self.service.policy.person(said.user_id, tuple(self._roles(said)))
         name = said.signal_id if isinstance(said, UserSignal) else said.message_id
         try:
@@ -156,27 +170,39 @@ class Dispatcher:
             before = await self._before(said, talk, length, who, anew=anew)
             if before is not None and before.at != "done":
                 if (answer := await self._fed_back(before.loop_id, said, who)) is not None:
-                    return answer
+                    return self._remembered(talk, said, answer)
                 continue  # it came to its end just now
             loop_id = talk.loop_id(length + 1)
             request = self._request(said, address, () if before is None else said_in(before))
             try:
-                await self.service.begin(self._agent_for(said, before), request, loop_id=loop_id)
+                await self.service.begin(self._agent_for(said, before), request, loop_id=loop_id, talk=True)
             except LoopMismatch:
                 continue  # somebody else said something here just now: theirs is the loop of this number
-            return _begun(loop_id)
+            return self._remembered(talk, said, _begun(loop_id))
         raise UserError("too much is said here at the same time: say it again")
 
     async def _taken_before(self, talk: Conversation, length: int, said: UserMessage) -> _Taken | None:
         """What was answered to a message that comes again; None where it is new."""
+        if (known := self._taken.get((talk.name, said.user_id, said.message_id))) is not None:
+            return known
+        this = (said.user_id, said.message_id)
         for number in range(length, max(length - _LOOKED_BACK, 0), -1):
-            events = await self.service.journal.read(talk.loop_id(number))
-            first = events[0] if events else None
-            if isinstance(first, Started | FlowStarted):
-                told = Address.of_loop(first.metadata)
-                if told is not None and told.message_id == said.message_id:
-                    return _begun(talk.loop_id(number))
+            loop_id = talk.loop_id(number)
+            for event in await self.service.journal.read(loop_id):
+                if isinstance(event, Started | FlowStarted):
+                    told = Address.of_loop(event.metadata)
+                    if told is not None and (told.user_id, told.message_id) == this:
+                        return _begun(loop_id)
+                elif isinstance(event, SignalReceived) and (event.signal.by, event.signal.id) == this:
+                    return _fed_back_to(loop_id)
         return None
+
+    def _remembered(self, talk: Conversation, said: UserMessage, taken: _Taken) -> _Taken:
+        """What somebody was answered, kept in mind for when they say the same again."""
+        self._taken[talk.name, said.user_id, said.message_id] = taken
+        if len(self._taken) > _REMEMBERED:
+            self._taken.popitem(last=False)
+        return taken
 
     async def _before(
         self, said: UserMessage, talk: Conversation, length: int, who: Person, *, anew: bool
@@ -197,7 +223,8 @@ class Dispatcher:
         if anew or not self._auto_continue or not length:
             return None
         _, state = await self.service.load(talk.loop_id(length))
-        return state
+        told = Address.of_loop(state.metadata)
+        return state if told is not None and told.conversation == talk.name else None
 
     async def _fed_back(self, loop_id: str, said: UserMessage, who: Person) -> _Taken | None:
         """Say something to a loop that is under way; None where it no longer is.
@@ -214,7 +241,7 @@ class Dispatcher:
             if (await self.service.stage(loop_id)).is_terminal:
                 return None
             raise
-        return _Taken(ResponseType.STATUS, f"said to {loop_id}, which is {stage}", loop_id)
+        return _fed_back_to(loop_id, f", which is {stage}")
 
     def _request(self, said: UserMessage, address: Address, before: Iterable[Message]) -> SystemRequest:
         given = apart(said.metadata) or {}
@@ -255,6 +282,21 @@ class Dispatcher:
                 yield response
 
 
+def _check_ids(said: UserMessage | UserSignal) -> None:
+    """See that ids are such as can be written down, and told apart.
+
+    Raises:
+        InvalidMessage: one is not.
+    """
+    for name in _IDS:
+        value: str = getattr(said, name, "")
+        if len(value) > _LONGEST or not value.isprintable() or (value and not value.strip()):
+            raise InvalidMessage(
+                f"{name} is {value[:60]!r}: give up to {_LONGEST} characters that can be printed",
+                field=name,
+            )
+
+
 class _Taken(Struct, frozen=True):
     """What came of something that was said: `begun`, where it began a loop."""
 
@@ -262,6 +304,10 @@ class _Taken(Struct, frozen=True):
     text: str
     loop_id: str = ""
     begun: bool = False
+
+
+def _fed_back_to(loop_id: str, how: str = "") -> _Taken:
+    return _Taken(ResponseType.STATUS, f"said to {loop_id}{how}", loop_id)
 
 
 def _begun(loop_id: str) -> _Taken:

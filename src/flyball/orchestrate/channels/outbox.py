@@ -14,7 +14,7 @@ from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
 
-from flyball.core.errors import JournalCorrupt, JournalFailure, JournalTooNew, LoopNotFound
+from flyball.core.errors import JournalCorrupt, JournalFailure, JournalTooNew
 from flyball.core.events import Stage
 from flyball.core.forms.semstreams import UserResponse
 from flyball.orchestrate.beginnings import Beginnings
@@ -26,8 +26,8 @@ from flyball.orchestrate.service import Service
 _log = logging.getLogger("flyball.channels")
 _LOOK = 0.5
 """Seconds after which is looked for loops that have begun."""
-_PAGES = 5
-"""Pages of the catalogue in which loops are looked for that began before somebody came."""
+_PAGE = 200
+"""Loops that are asked for at once."""
 _ROOM = 256
 _DIGITS = 12
 """How many digits the number of an event has at most: what has more is none."""
@@ -129,12 +129,12 @@ class _Follower:
     async def catch_up(self, last: str) -> None:
         """Tell of loops that began before, as far as it was not told."""
         after_loop, number = place_of(last)
-        since = await self._begun_at(after_loop) if after_loop else None
-        query = LoopQuery(channel=self._channel, user_id=self._user_id, roots_only=True, limit=200)
-        for _ in range(_PAGES):
+        since = await self._at(after_loop, number) if after_loop else None
+        query = LoopQuery(channel=self._channel, user_id=self._user_id, roots_only=True, limit=_PAGE)
+        while True:
             page = await self._service.loops(query)
             for one in page.loops:
-                if one.stage not in _OVER or (since is not None and one.started_at >= since):
+                if one.stage not in _OVER or (since is not None and one.updated_at >= since):
                     address = await whom_to_tell(self._service, one.loop_id)
                     if address is not None:
                         self._follow(one.loop_id, address, number if one.loop_id == after_loop else 0)
@@ -157,11 +157,10 @@ class _Follower:
         except Exception as error:
             await self.queue.put(error)
 
-    async def _begun_at(self, loop_id: str) -> float | None:
-        try:
-            return (await self._service.summary(loop_id)).started_at
-        except LoopNotFound:
-            return None
+    async def _at(self, loop_id: str, number: int) -> float | None:
+        """When an event of a loop happened, or the first one after it; None where there is no such loop."""
+        events = await self._service.journal.read(loop_id)
+        return events[min(max(number, 1), len(events)) - 1].at if events else None
 
     async def aclose(self) -> None:
         """Follow nothing any more."""

@@ -127,7 +127,10 @@ class DispatchWorker:
 
     async def _publish(self, response: UserResponse) -> None:
         where = user_response_subject(response.channel_type, response.channel_id)
-        await self._bus.publish(where, write(response, response.response_id), response.response_id)
+        name = (
+            f"{where}/{response.user_id}/{response.response_id}"  # elsewhere there may be another of that id
+        )
+        await self._bus.publish(where, write(response, response.response_id), name)
 
 
 def _is_said_at(said: UserMessage | UserSignal, subject: str) -> bool:
