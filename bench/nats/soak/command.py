@@ -58,7 +58,7 @@ async def _soak(options: Namespace, folder: Path, killed: Counter[str]) -> Verdi
             if isinstance(ended, Exception):
                 raise ended
         # Nobody is left who could mend anything: what the server has is what there is.
-        verdict = await judge(server, ids, notes)
+        verdict = await judge(server.options, ids, notes)
     return verdict._replace(broken=failed + verdict.broken)
 
 

@@ -12,7 +12,7 @@ from flyball.core.errors import FlyballError
 from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Started, ToolReturned, ToolStarted
 from flyball.core.messages import ResultKind
 from flyball.orchestrate.machine import fold
-from flyball.runtime.nats import EmbeddedServer, NatsRuntime
+from flyball.runtime.nats import NatsOptions, NatsRuntime
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.entry import decode_entry
 from flyball.runtime.nats.fetching import after
@@ -32,13 +32,13 @@ class Verdict(NamedTuple):
     broken: list[str]
 
 
-async def judge(server: EmbeddedServer, asked: Sequence[str], notes: Path) -> Verdict:
+async def judge(options: NatsOptions, asked: Sequence[str], notes: Path) -> Verdict:
     """Look at everything, on a connection of its own."""
     broken: list[str] = []
     events = 0
     ran = ran_times(_lines(notes))
     interrupted = 0
-    async with await NatsRuntime.open(server.options) as runtime:
+    async with await NatsRuntime.open(options) as runtime:
         for number, dead in await dead_letters(runtime.bus):
             broken.append(f"put aside: {number} {dead.subject}: {dead.code}: {dead.reason}")
         broken += await _gaps(runtime)
