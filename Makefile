@@ -19,12 +19,12 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # Without bytecode every process of a test would compile flyball anew, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot disable --ignore tests/browser
+PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --inline-snapshot disable --ignore tests/browser --ignore tests/power
 
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak sizing format lock clean
+.PHONY: help setup demo test test-browser lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak power-loss sizing format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -106,6 +106,10 @@ attack-api: $(READY) ## Attack the HTTP API, by its own description of itself (t
 soak: $(READY) ## Run loops on NATS while workers and the server are killed at random: nothing may be lost or doubled
 	$(heading) soak
 	@$(RUN) bench/nats/soak/run.py $(ARGS)
+
+power-loss: $(READY) ## Have NATS nodes lose their power in the middle of loops: needs root, and loop devices
+	$(heading) power-loss
+	@$(RUN) -m pytest -q -rs tests/power $(ARGS)
 
 sizing: $(READY) ## Simulate a region with 64 partitions: what it takes, and what it costs when something dies
 	$(heading) sizing
