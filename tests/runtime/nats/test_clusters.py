@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from bench.nats.nodes import nodes
 
+from flyball import Agent
+from flyball.runtime.nats import NatsRuntime
 from flyball.runtime.nats.naming import journal_stream
 from flyball.runtime.nats.wire import AGENT
+from flyball.testing import ScriptedEngine
 from tests.patience import PATIENCE
 from tests.runtime.nats.cluster_world import world
 
 pytestmark = pytest.mark.slow
+WRITERS = 4
 
 
 async def test_a_node_that_was_killed_catches_up_and_another_may_go(tmp_path: Path) -> None:
@@ -67,3 +73,21 @@ async def test_with_two_nodes_down_everybody_waits_until_they_are_back(tmp_path:
         async with asyncio.timeout(PATIENCE):
             await new
         assert left.pid is not None
+
+
+async def test_of_several_who_write_at_the_same_time_one_wins(tmp_path: Path) -> None:
+    """Where something else is on its way, a cluster says so: that is not its last word."""
+    result = await Agent(ScriptedEngine("Hello."), name="greeter").run("?", loop_id="any")
+    events = await result.events()
+    async with nodes(tmp_path / "nodes", "always", 3, partitions=1) as cluster, AsyncExitStack() as stack:
+        opened = [
+            await stack.enter_async_context(await NatsRuntime.open(cluster.options)) for _ in range(WRITERS)
+        ]
+        for number in range(20):
+            appends = [one.journal.append(f"loop-{number}", events, 0) for one in opened]
+            taken = await asyncio.gather(*appends, return_exceptions=True)
+            assert sorted([type(one).__name__ for one in taken]) == ["JournalConflict"] * (WRITERS - 1) + [
+                "int"
+            ]
+            claims = await asyncio.gather(*[one.bus.claim(f"call-{number}") for one in opened])
+            assert sorted(claims) == [False] * (WRITERS - 1) + [True]

@@ -50,9 +50,10 @@ async def test_that_nobody_listens_is_heard_also_where_the_machine_is_busy(nats:
     [
         b'{"type":"?","error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}',
         b'{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},"seq":0}',
+        b'{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"},"seq":0}',
         b'{"error":{"code":503,"description":"raft: not leader"},"stream":"S","seq":0}',
     ],
-    ids=["no majority", "on its way", "lost its lead"],
+    ids=["no majority", "on its way", "another is on its way", "lost its lead"],
 )
 async def test_that_there_is_no_answer_yet_is_no_answer(nats: NatsOptions, said: bytes) -> None:
     connection = await connect(nats)

@@ -22,8 +22,9 @@ FULL = frozenset((10002, 10023, 10028, 10047))
 
 
 _UNAVAILABLE = 503
-_FOR_NOW = frozenset((10008, 10009, 10076, 10118, 10158, 10167))
-"""Too many nodes are down, or are only just coming up; or the same message, sent before, is on its way."""
+_FOR_NOW = frozenset((10008, 10009, 10076, 10118, 10158, 10163, 10164, 10167))
+"""Too many nodes are down, or are only just coming up; or the same message, sent before, is on its way, or
+another one on the subjects whose last one was expected: whether it is taken is known when it is there."""
 _NEAR = 200
 """Bytes in which an answer says that it is an error."""
 
