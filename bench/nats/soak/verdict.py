@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.nats.paused import WAITING
 from bench.nats.soak.work import ANSWER, CALLS
 from flyball.core.errors import FlyballError
 from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Started, ToolReturned, ToolStarted
@@ -32,8 +33,10 @@ class Verdict(NamedTuple):
     broken: list[str]
 
 
-async def judge(options: NatsOptions, asked: Sequence[str], notes: Path) -> Verdict:
-    """Look at everything, on a connection of its own."""
+async def judge(
+    options: NatsOptions, asked: Sequence[str], notes: Path, waiting: Sequence[str] = ()
+) -> Verdict:
+    """Look at everything, on a connection of its own. Those that wait are as `paused.fill` has left them."""
     broken: list[str] = []
     events = 0
     ran = ran_times(_lines(notes))
@@ -42,8 +45,12 @@ async def judge(options: NatsOptions, asked: Sequence[str], notes: Path) -> Verd
         for number, dead in await dead_letters(runtime.bus):
             broken.append(f"put aside: {number} {dead.subject}: {dead.code}: {dead.reason}")
         broken += await _gaps(runtime)
-        there = set(await runtime.journal.loops())
+        there = set(await runtime.journal.loops()) - set(waiting)
         broken += [f"{loop_id}: there, and nobody asked for it" for loop_id in there - set(asked)]
+        lengths = zip(waiting, await runtime.journal.sizes(waiting), strict=True)
+        broken += [
+            f"{loop_id}: it waits, and has {size} events" for loop_id, size in lengths if size != WAITING
+        ]
         for loop_id in asked:
             read = await runtime.journal.read(loop_id)
             events += len(read)
