@@ -99,7 +99,7 @@ async def _waiting(options: NatsOptions, loops: int) -> list[str]:
 def _plan(options: Namespace) -> Generator[Kill]:
     """So many kills while so many loops run, and again for as many more, for as long as that goes on."""
     calls = options.loops * len(CALLS)
-    for number in count():
+    for number in count() if options.kills else ():
         yield from kills(options.kills, calls, options.seed + number, options.nodes, number * calls)
 
 
