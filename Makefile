@@ -19,7 +19,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # Without bytecode every process of a test would compile flyball anew, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-SUITE := --inline-snapshot disable --ignore tests/browser
+SUITE := --inline-snapshot disable --ignore tests/browser --ignore tests/power
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal $(SUITE)
 
 # What failed among others is run again, alone: what fails again fails; what holds then is a test that a busy machine
@@ -30,7 +30,7 @@ twice = $(RUN) -m pytest -q $(PARALLEL) $(1) || { printf '\n== what failed, alon
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak sizing format lock clean
+.PHONY: help setup demo test test-browser lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak power-loss sizing format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -112,6 +112,10 @@ attack-api: $(READY) ## Attack the HTTP API, by its own description of itself (t
 soak: $(READY) ## Run loops on NATS while workers and the server are killed at random: nothing may be lost or doubled
 	$(heading) soak
 	@$(RUN) bench/nats/soak/run.py $(ARGS)
+
+power-loss: $(READY) ## Have NATS nodes lose their power in the middle of loops: needs root, and loop devices
+	$(heading) power-loss
+	@$(RUN) -m pytest -q -rs tests/power $(ARGS)
 
 sizing: $(READY) ## Simulate a region with 64 partitions: what it takes, and what it costs when something dies
 	$(heading) sizing

@@ -25,7 +25,7 @@ async def measure(folder: Path, times: int) -> list[float]:
         await patiently(lambda: js.add_stream(name=_PROBE, subjects=["probe"], num_replicas=3))
         for _ in range(times):
             info = await patiently(lambda: js.stream_info(_PROBE))
-            (leader,) = [node for node in servers.nodes if node.name == info.cluster.leader]
+            leader = servers.named(info.cluster.leader)
             await _until_answered(js)
             await leader.kill()
             began = time.perf_counter()

@@ -33,6 +33,8 @@ BUDGET = 0.100
 """Seconds in which any loop goes on."""
 GROWTH = 1.10
 """How many times the memory it takes without them a worker may take."""
+WAITING = 4
+"""The events of a loop that waits."""
 _AT_ONCE = 256
 _LONGEST = 30.0
 _LOOK = 0.5
@@ -128,6 +130,7 @@ async def _appends() -> list[Event]:
         returned,
     ]
     assert fold(appends, "any").paused
+    assert len(appends) == WAITING
     return appends
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from bench.nats.soak.command import main
 from bench.nats.soak.crowd import KINDS
+from bench.nats.soak.growth import Sample, judged
 from bench.nats.soak.trouble import SERVER, kills
 from bench.nats.soak.verdict import Ran, ran_times, wrong_with
 from bench.nats.soak.work import CALLS, PROMPT, Notes, make_agent
@@ -96,6 +97,32 @@ def test_the_same_seed_makes_the_same_trouble() -> None:
     assert {kill.victim for kill in plan} == {SERVER, *range(len(KINDS))}
     assert plan[-1].victim == SERVER
     assert all(1 <= kill.calls <= 4500 for kill in plan), "in the middle of things"
+
+
+def test_nodes_go_down_one_at_a_time_and_now_and_then_two() -> None:
+    down = [kill.nodes for kill in kills(200, 5000, 1, nodes=3) if kill.victim == SERVER]
+    assert {len(nodes) for nodes in down} == {1, 2}
+    assert {node for nodes in down for node in nodes} == {0, 1, 2}
+    assert {kill.nodes for kill in kills(200, 5000, 1) if kill.victim == SERVER} == {(0,)}
+    later = kills(40, 5000, 7, nodes=3, first=5000)
+    assert [kill.calls for kill in later] == [kill.calls + 5000 for kill in kills(40, 5000, 7, nodes=3)]
+
+
+def _grown(worker: float = 0.0, server: float = 0.0, consumers: int = 0) -> list[bool]:
+    """Whether each stays flat, if it grows by so much with every look."""
+    samples = [
+        Sample(10 * n, int(50e6 + worker * n), 60e6 + server * n, 20 + consumers * n) for n in range(90)
+    ]
+    return [row.flat for row in judged(samples)]
+
+
+def test_what_grows_is_seen() -> None:
+    assert _grown() == [True, True, True]
+    assert _grown(worker=500e3) == [False, True, True]
+    assert _grown(server=100e3) == [True, True, True], "10 kB for each of ten loops: it keeps them"
+    assert _grown(server=2e6) == [True, False, True]
+    assert _grown(consumers=1) == [True, True, False]
+    assert judged([Sample(1, 1, 1, 1)]) == [], "too few to tell"
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.nats.nodes import deployed
 from httpx import AsyncClient
 
 from flyball import Agent
@@ -22,23 +22,11 @@ from flyball.runtime.nats.accounts import Folder, Quota, Tenancy
 from flyball.runtime.nats.accounts.system import system_account
 from flyball.runtime.nats.connection import connect
 from flyball.runtime.nats.identity import Role
-from flyball.runtime.nats.server.binary import find_binary
 from flyball.testing import ScriptedEngine
 from tests.patience import PATIENCE
 
 DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
 ASK = {"messages": [{"role": "user", "content": "Hello"}]}
-
-
-def free_ports(number: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(number)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 @asynccontextmanager
@@ -52,35 +40,11 @@ async def process(*command: str, **options: Any) -> AsyncGenerator[asyncio.subpr
         await started.wait()
 
 
-@asynccontextmanager
-async def cluster(
-    folder: Path, config: Path
-) -> AsyncGenerator[tuple[list[asyncio.subprocess.Process], list[int]]]:
-    """Three nodes, and their ports."""
-    ports, routes = free_ports(3), free_ports(3)
-    known = ", ".join([f'"nats://127.0.0.1:{port}"' for port in routes])
-    async with AsyncExitStack() as stack:
-        nodes: list[asyncio.subprocess.Process] = []
-        for number, (port, route) in enumerate(zip(ports, routes, strict=True), 1):
-            environment = {
-                "NAME": f"nats-{number}",
-                "ROUTES": f"[{known}]",
-                "STORE": str(folder / str(number)),
-                "ACCOUNTS": str(folder / f"{number}-accounts"),
-                "FLYBALL_NATS_PASSWORD": "secret",
-            }
-            command = [str(find_binary()), "--config", str(config), "-a", "127.0.0.1", "-p", str(port)]
-            command += ["--cluster", f"nats://127.0.0.1:{route}", "-m", "0"]
-            command += ["-l", str(folder / f"{number}.log")]
-            nodes.append(await stack.enter_async_context(process(*command, env=environment)))
-        yield nodes, ports
-
-
 @pytest.mark.slow
 async def test_a_cluster_goes_on_without_one_of_its_nodes(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        nodes, ports = await stack.enter_async_context(cluster(tmp_path, DEPLOY / "nats.conf"))
-        servers = [f"nats://flyball:secret@127.0.0.1:{port}" for port in ports]
+        nodes = await stack.enter_async_context(deployed(tmp_path, DEPLOY / "nats.conf", "secret"))
+        servers = [f"nats://flyball:secret@127.0.0.1:{node.port}" for node in nodes]
         environment = {
             **os.environ,
             "FLYBALL_NATS": ",".join(servers),
@@ -89,7 +53,6 @@ async def test_a_cluster_goes_on_without_one_of_its_nodes(tmp_path: Path) -> Non
             "FLYBALL_HOME": str(tmp_path / "home"),
             "FLYBALL_ALLOW_MODEL_REQUESTS": "1",
         }
-        await until_there(NatsOptions(tuple(servers), replicas=3))
         ours: dict[str, Any] = {"cwd": DEPLOY / "agents", "env": environment}
         run = (sys.executable, "-m", "flyball")
         await stack.enter_async_context(
@@ -105,8 +68,7 @@ async def test_a_cluster_goes_on_without_one_of_its_nodes(tmp_path: Path) -> Non
         async with AsyncClient(base_url=url, timeout=PATIENCE) as client:
             answer = await client.post("/api/agents/assistant/requests", json=ASK, params={"loop_id": "one"})
             assert (answer.status_code, answer.json()["content"]) == (200, "Hello to you."), answer.text
-            nodes[0].kill()
-            await nodes[0].wait()
+            await nodes[0].kill()
             answer = await client.post("/api/agents/assistant/requests", json=ASK, params={"loop_id": "two"})
             assert (answer.status_code, answer.json()["content"]) == (200, "Hello to you."), answer.text
             listed = (await client.get("/api/loops")).json()["loops"]
@@ -120,8 +82,8 @@ async def test_a_tenant_is_added_to_a_cluster_that_runs_and_outlives_one_of_its_
     for file in (DEPLOY / "nats-tenants.conf", folder.path / "resolver.conf"):
         shutil.copy(file, tmp_path)
     agent = Agent(ScriptedEngine("One.", "Two."), name="counter")
-    async with cluster(tmp_path, tmp_path / "nats-tenants.conf") as (nodes, ports), asyncio.timeout(PATIENCE):
-        servers = tuple([f"nats://127.0.0.1:{port}" for port in ports])
+    async with deployed(tmp_path, tmp_path / "nats-tenants.conf") as nodes, asyncio.timeout(PATIENCE):
+        servers = tuple([f"nats://127.0.0.1:{node.port}" for node in nodes])
         options = NatsOptions(servers, replicas=3, patience=PATIENCE, credentials=folder.system_creds)
         while True:
             try:
@@ -133,8 +95,8 @@ async def test_a_tenant_is_added_to_a_cluster_that_runs_and_outlives_one_of_its_
             await asyncio.sleep(0.2)
         tenancy = Tenancy(folder, options)
         creds = await tenancy.add("acme", Quota(disk=2**30))
-        for port in ports:  # each of them knows it
-            alone = NatsOptions((f"nats://127.0.0.1:{port}",), credentials=str(creds[Role.API]))
+        for server in servers:  # each of them knows it
+            alone = NatsOptions((server,), credentials=str(creds[Role.API]))
             await (await connect(alone)).aclose()
         with_all = NatsOptions(servers, credentials=str(creds[Role.ALL]), patience=PATIENCE)
         with_api = NatsOptions(servers[::-1], credentials=str(creds[Role.API]), patience=PATIENCE)
@@ -145,22 +107,9 @@ async def test_a_tenant_is_added_to_a_cluster_that_runs_and_outlives_one_of_its_
         ):
             assert (journal.layout.replicas, journal.layout.apart) == (3, True)
             assert (await agent.run("?", runtime=runtime, loop_id="one")).output == "One."
-            nodes[0].kill()
-            await nodes[0].wait()
+            await nodes[0].kill()
             assert (await agent.run("?", runtime=runtime, loop_id="two")).output == "Two."
             assert await tenancy.change("acme", Quota(disk=2**31)) == ["nats-2", "nats-3"]
             (use,) = await tenancy.used()
             assert (use.tenant, use.quota.disk, use.streams) == ("acme", 2**31, 18)
             assert use.connections >= 2
-
-
-async def until_there(options: NatsOptions) -> None:
-    """Wait until the cluster keeps copies."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                async with await NatsJournal.open(options) as journal:
-                    assert journal.layout.replicas == 3
-                    return
-            except Exception:
-                await asyncio.sleep(0.2)

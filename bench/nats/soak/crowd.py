@@ -15,7 +15,7 @@ from flyball.runtime.nats import NatsOptions
 
 ALL = ("loop", "model", "tools")
 KINDS: tuple[tuple[str, ...], ...] = (("loop",), ("loop",), ("model",), ("tools",), ("tools",), ALL, ALL)
-"""What each process serves."""
+"""What each process serves. One more serves all, and is never killed: its memory is looked at."""
 HOLD = 2.0
 """Seconds after which a dead worker's work is given to another: short, so that it happens often."""
 
@@ -36,8 +36,13 @@ class Crowd:
         self._children: list[Child] = []
 
     async def __aenter__(self) -> Self:
-        self._children = [await self._started(kind) for kind in KINDS]
+        self._children = [await self._started(kind) for kind in (*KINDS, ALL)]
         return self
+
+    @property
+    def spared(self) -> int:
+        """The process that is never killed."""
+        return self._children[len(KINDS)].pid
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

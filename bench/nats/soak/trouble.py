@@ -3,69 +3,74 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import signal
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.nats.nodes import Node
 from bench.nats.soak.crowd import KINDS, Crowd, name_of
-from flyball.runtime.nats import EmbeddedServer
 
 SERVER = -1
 _EVERY_SO_OFTEN = 6
-"""One kill in so many is the server's, and the last one always is."""
+"""One kill in so many is a server's, and the last one always is."""
+_TWO = 4
+"""One kill of a server in so many is of two at once, where there are three: all wait until they are back."""
+_LONGEST = 8.0
+"""Seconds that a node of several is down at most: about as long as an election takes."""
 _LOOK = 0.02
 
 
 class Kill(NamedTuple):
-    """When so many tool calls have begun, this process is killed; `SERVER` is the server."""
+    """When so many tool calls have begun, this process is killed.
+
+    `SERVER` are those of `nodes`, which are down for some seconds. A worker comes again at once.
+    """
 
     calls: int
     victim: int
+    nodes: tuple[int, ...] = ()
+    seconds: float = 0.0
 
 
-def kills(number: int, calls: int, seed: int) -> list[Kill]:
-    """The kills of a soak with so many tool calls: the same for the same seed."""
+def kills(number: int, calls: int, seed: int, nodes: int = 1, first: int = 0) -> list[Kill]:
+    """The kills of a soak with so many tool calls after the first ones: the same for the same seed."""
     chance = random.Random(seed)
-    when = sorted([chance.randint(1, max(calls * 9 // 10, 1)) for _ in range(number)])
-    victims = [
-        SERVER
-        if n % _EVERY_SO_OFTEN == _EVERY_SO_OFTEN - 1 or n == number - 1
-        else chance.randrange(len(KINDS))
-        for n in range(number)
-    ]
-    return [Kill(*one) for one in zip(when, victims, strict=True)]
+    when = sorted([first + chance.randint(1, max(calls * 9 // 10, 1)) for _ in range(number)])
+    found: list[Kill] = []
+    servers = 0
+    for n, at in enumerate(when):
+        if n % _EVERY_SO_OFTEN != _EVERY_SO_OFTEN - 1 and n != number - 1:
+            found.append(Kill(at, chance.randrange(len(KINDS))))
+            continue
+        servers += 1
+        several = 2 if nodes > 2 and servers % _TWO == 0 else 1
+        down = tuple(chance.sample(range(nodes), several))
+        found.append(Kill(at, SERVER, down, chance.uniform(0, _LONGEST) if nodes > 1 else 0.0))
+    return found
 
 
 async def make_trouble(
-    plan: Sequence[Kill], notes: Path, server: EmbeddedServer, crowd: Crowd, killed: Counter[str]
+    plan: Iterable[Kill], notes: Path, nodes: Sequence[Node], crowd: Crowd, killed: Counter[str]
 ) -> None:
-    """Carry a plan out; counts what was killed."""
+    """Carry a plan out; counts what was killed. No node is left down, also by who is cancelled."""
     for kill in plan:
         while _lines(notes) < kill.calls:  # noqa: ASYNC110 - other processes write it
             await asyncio.sleep(_LOOK)
-        if kill.victim == SERVER:
-            while (pid := _pid(server)) is None:  # noqa: ASYNC110 - it comes again by itself
-                await asyncio.sleep(_LOOK)
-            restarts = server.restarts
-            os.kill(pid, signal.SIGKILL)
-            killed["server"] += 1
-            while server.restarts == restarts:  # noqa: ASYNC110 - likewise
-                await asyncio.sleep(_LOOK)
-        else:
+        if kill.victim != SERVER:
             await crowd.kill(kill.victim)
             killed[name_of(KINDS[kill.victim])] += 1
-
-
-def _pid(server: EmbeddedServer) -> int | None:
-    """The server's process, once it listens."""
-    try:
-        return server.pid
-    except IndexError:
-        return None
+            continue
+        down = [nodes[number] for number in kill.nodes]
+        try:
+            for node in down:
+                await node.kill()
+                killed["server"] += 1
+            await asyncio.sleep(kill.seconds)
+        finally:
+            for node in down:
+                await node.start()
 
 
 def _lines(path: Path) -> int:

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.nats.paused import WAITING
 from bench.nats.soak.work import ANSWER, CALLS
 from flyball.core.errors import FlyballError
 from flyball.core.events import Ended, Event, ModelAnswered, Outcome, Started, ToolReturned, ToolStarted
 from flyball.core.messages import ResultKind
 from flyball.orchestrate.machine import fold
-from flyball.runtime.nats import EmbeddedServer, NatsRuntime
+from flyball.runtime.nats import NatsOptions, NatsRuntime
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.entry import decode_entry
 from flyball.runtime.nats.fetching import after
@@ -32,18 +33,24 @@ class Verdict(NamedTuple):
     broken: list[str]
 
 
-async def judge(server: EmbeddedServer, asked: Sequence[str], notes: Path) -> Verdict:
-    """Look at everything, on a connection of its own."""
+async def judge(
+    options: NatsOptions, asked: Sequence[str], notes: Path, waiting: Sequence[str] = ()
+) -> Verdict:
+    """Look at everything, on a connection of its own. Those that wait are as `paused.fill` has left them."""
     broken: list[str] = []
     events = 0
     ran = ran_times(_lines(notes))
     interrupted = 0
-    async with await NatsRuntime.open(server.options) as runtime:
+    async with await NatsRuntime.open(options) as runtime:
         for number, dead in await dead_letters(runtime.bus):
             broken.append(f"put aside: {number} {dead.subject}: {dead.code}: {dead.reason}")
         broken += await _gaps(runtime)
-        there = set(await runtime.journal.loops())
+        there = set(await runtime.journal.loops()) - set(waiting)
         broken += [f"{loop_id}: there, and nobody asked for it" for loop_id in there - set(asked)]
+        lengths = zip(waiting, await runtime.journal.sizes(waiting), strict=True)
+        broken += [
+            f"{loop_id}: it waits, and has {size} events" for loop_id, size in lengths if size != WAITING
+        ]
         for loop_id in asked:
             read = await runtime.journal.read(loop_id)
             events += len(read)

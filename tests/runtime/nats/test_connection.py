@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from types import FrameType
 
 import pytest
+from msgspec.structs import replace
+from nats.aio.msg import Msg
 
-from flyball.core.errors import JournalUnreachable, UserError
+from flyball.core.errors import JournalFailure, JournalUnreachable, UserError
 from flyball.runtime.nats import NatsJournal, NatsOptions
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import connect
 from flyball.runtime.nats.deliveries import Delivery, Postman
+from flyball.runtime.nats.fetching import after
 from flyball.runtime.nats.hiring import Post
 from tests.patience import PATIENCE
 
@@ -38,6 +41,66 @@ async def test_that_nobody_listens_is_heard_also_where_the_machine_is_busy(nats:
     try:
         asyncio.get_running_loop().call_soon(time.sleep, 0.2)  # nothing else is done here meanwhile
         assert not await connection.is_heard("fly.d.nobody")
+    finally:
+        await connection.aclose()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"type":"?","error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}',
+        b'{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},"seq":0}',
+        b'{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"},"seq":0}',
+        b'{"error":{"code":503,"description":"raft: not leader"},"stream":"S","seq":0}',
+    ],
+    ids=["no majority", "on its way", "another is on its way", "lost its lead"],
+)
+async def test_that_there_is_no_answer_yet_is_no_answer(nats: NatsOptions, said: bytes) -> None:
+    connection = await connect(nats)
+    answers = [said, b'{"stream":"S","seq":7}']
+
+    async def answer(message: Msg) -> None:
+        await connection.publish(message.reply, answers.pop(0))
+
+    try:
+        await connection.subscribe("fly.tested", answer)
+        async with asyncio.timeout(PATIENCE):
+            message = await connection.request("fly.tested", b"")
+        assert (message.data, answers) == (b'{"stream":"S","seq":7}', [])
+    finally:
+        await connection.aclose()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"seq":0}',
+        b'{"error":{"code":503,"err_code":10023,"description":"insufficient resources"},"seq":0}',
+        b'{"error":"a word of our own"}',
+    ],
+    ids=["refused", "full", "not JetStream's"],
+)
+async def test_any_other_answer_is_one(nats: NatsOptions, said: bytes) -> None:
+    connection = await connect(nats)
+
+    async def answer(message: Msg) -> None:
+        await connection.publish(message.reply, said)
+
+    try:
+        await connection.subscribe("fly.tested", answer)
+        async with asyncio.timeout(PATIENCE):
+            assert (await connection.request("fly.tested", b"")).data == said
+    finally:
+        await connection.aclose()
+
+
+async def test_a_stream_that_is_not_there_is_told_at_once(nats: NatsOptions) -> None:
+    connection = await connect(replace(nats, patience=2 * PATIENCE))
+    try:
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(JournalFailure, match="does not read NO_SUCH: stream not found") as told:
+                await after(connection, "NO_SUCH", ">")
+        assert not isinstance(told.value, JournalUnreachable)
     finally:
         await connection.aclose()
 

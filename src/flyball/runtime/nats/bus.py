@@ -21,6 +21,7 @@ from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.deliveries import FROM, LOOP, Delivery
 from flyball.runtime.nats.entry import BLOB
+from flyball.runtime.nats.fetching import tail
 from flyball.runtime.nats.layout import Layout, make, make_bucket, opened_bucket
 from flyball.runtime.nats.messages.told import write_time
 from flyball.runtime.nats.naming import bucket_key, token
@@ -78,7 +79,8 @@ class Bus:
             await make(self.connection, config.name or "", partial(self.connection.js.add_stream, config))
         # Kept for ever: a loop may be gone on with after years, and what may start once has started.
         await make_bucket(self.connection, CLAIMS, self._layout.replicas, rollup=not self._layout.apart)
-        self._claims = await self.connection.patiently(lambda: self.connection.js.key_value(CLAIMS))
+        # Read from who leads it: a copy that is behind does not know what has just been noted.
+        self._claims = opened_bucket(self.connection, CLAIMS)
 
     async def publish(
         self,
@@ -175,17 +177,22 @@ class Bus:
         await self.publish(asked, told, f"{effect}/timer", loop_id=loop_id, more=schedule)
 
     async def claim(self, name: str) -> bool:
-        """Take something that only one may have; whether this is the first who asks."""
-        from nats.js.errors import KeyWrongLastSequenceError
+        """Take something that only one may have; whether this is the first who asks.
 
-        key, mine = bucket_key(name), new_id().encode()
-        try:
-            await self._written(lambda: self._claims.create(key, mine))
-        except KeyWrongLastSequenceError:
-            # Our own, perhaps, whose answer was lost.
-            there = await self.connection.patiently(lambda: self._claims.get(key))
-            return there.value == mine
-        return True
+        Raises:
+            JournalUnreachable: the server does not answer. It may have been taken all the same.
+            JournalFull: there is no room for it.
+        """
+        subject, mine = f"$KV.{CLAIMS}.{bucket_key(name)}", new_id()
+        headers = {"Nats-Msg-Id": mine, "Nats-Expected-Last-Subject-Sequence": "0"}
+        answer = await self.connection.request(subject, mine.encode(), headers)
+        refusal = msgspec.json.decode(answer.data, type=Stored).error
+        if refusal is None:
+            return True
+        if refusal.err_code != WRONG_LAST:
+            raise not_taken(self.connection.identity, f"what is noted in {CLAIMS}", refusal)
+        # Our own, perhaps, whose answer was lost.
+        return (await tail(self.connection, f"KV_{CLAIMS}", subject)).id == mine
 
     async def note(self, name: str, value: bytes = b"1") -> None:
         """Note something under a name, for whoever asks later."""

@@ -27,6 +27,7 @@ from flyball.core.errors import (
 from flyball.runtime.nats.asking import NOBODY, Asker, Unanswered
 from flyball.runtime.nats.denials import Denials
 from flyball.runtime.nats.identity import identity_of, is_text
+from flyball.runtime.nats.stored import no_answer_yet
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -208,7 +209,7 @@ class Connection:
                 raise
 
     async def request(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> Msg:
-        """Ask, and ask again until there is an answer.
+        """Ask, and ask again until there is an answer. That JetStream has none for now is no answer.
 
         Raises:
             JournalUnreachable: there was none for as long as patience lasts.
@@ -222,7 +223,14 @@ class Connection:
                 subject=subject,
             )
         seconds = min(_ATTEMPT, self.patience)
-        return await self.patiently(lambda: self._asker.ask(subject, data, headers, seconds), subject)
+
+        async def ask() -> Msg:
+            message = await self._asker.ask(subject, data, headers, seconds)
+            if why := no_answer_yet(message):
+                raise Unanswered(why)
+            return message
+
+        return await self.patiently(ask, subject)
 
     async def patiently(self, do: Callable[[], Awaitable[T]], what: str = "JetStream") -> T:
         """Do something on the wire that may be done twice, and again until it is answered.

@@ -24,8 +24,6 @@ _BATCH = 256
 _LISTED = 64
 """How many entries before it an entry names the places of."""
 _ATTEMPT = 5.0
-_ELECTED = 15.0
-"""Seconds that a cluster has to choose who answers for a stream, when a node has gone."""
 _AGAIN = 0.1
 _NO_MESSAGE = 10037
 _REFUSED = object()
@@ -33,7 +31,7 @@ _SEQUENCE, _PENDING, _STATUS = "Nats-Sequence", "Nats-Num-Pending", "Status"
 
 
 class _NobodyAnswers(Exception):  # noqa: N818 - what is the case, for now
-    """No node answers for a stream: there is none, or its leader has gone and no other is chosen yet."""
+    """No node answers for a stream: there is no such stream, or those that have it are down, or elect."""
 
 
 def sequence(message: Msg) -> int:
@@ -136,29 +134,41 @@ async def after(connection: Connection, stream: str, subjects: str, first: int =
 
     Raises:
         JournalUnreachable: the server does not answer, or stops answering.
-        JournalFailure: it refuses.
+        JournalFailure: it refuses, or has no such stream.
     """
     found: list[Msg] = []
-    began = time.monotonic()
-    until = began + connection.patience
+    until = time.monotonic() + connection.patience
     while True:
         try:
             messages, pending = await _batch(connection, stream, subjects, first)
-        except _NobodyAnswers as error:
-            if time.monotonic() >= began + min(connection.patience, _ELECTED):
-                raise JournalFailure(f"NATS does not read {stream}: {error}", stream=stream) from None
-            await asyncio.sleep(_AGAIN)
-            continue
-        except TimeoutError:
+        except (_NobodyAnswers, TimeoutError) as error:
             if time.monotonic() >= until:
                 raise JournalUnreachable(
                     f"NATS stops answering while {stream} is read: is the server up?", stream=stream
                 ) from None
+            if isinstance(error, _NobodyAnswers):
+                await _check_there(connection, stream)
+                await asyncio.sleep(_AGAIN)
             continue
         found += messages
         if not messages or not pending:
             return found
         first = sequence(messages[-1]) + 1
+
+
+async def _check_there(connection: Connection, stream: str) -> None:
+    """Do nothing where a cluster has a stream, whether or not that can be read just now.
+
+    Raises:
+        JournalUnreachable: nobody can tell.
+        JournalFailure: it has none of this name.
+    """
+    from nats.js.errors import NotFoundError
+
+    try:
+        await connection.patiently(lambda: connection.js.stream_info(stream))
+    except NotFoundError as error:
+        raise JournalFailure(f"NATS does not read {stream}: {error.description}", stream=stream) from error
 
 
 async def _batch(connection: Connection, stream: str, subjects: str, first: int) -> tuple[list[Msg], int]:
@@ -184,7 +194,7 @@ async def _batch(connection: Connection, stream: str, subjects: str, first: int)
                         connection.check(asked)
                         continue
                     if header(message, _STATUS) == "503":
-                        raise _NobodyAnswers("503, nobody answers for it")
+                        raise _NobodyAnswers
                     if header(message, _STATUS) == "204":
                         return messages, int(header(message, _PENDING) or 0)
                     if not _checked(message, stream):

@@ -275,10 +275,16 @@ async def _decided(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
+        # Who is cancelled again does not wait for it.
+        task.add_done_callback(_seen)
         await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # seen: the caller learns of the cancellation, and of nothing else
         raise
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """Look at what a task failed with: the caller learns of the cancellation, and of nothing else."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _conflict(loop_id: str, expected: int, actual: int) -> JournalConflict:

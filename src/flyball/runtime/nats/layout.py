@@ -151,7 +151,7 @@ async def make_bucket(connection: Connection, name: str, replicas: int, *, rollu
 
 
 def opened_bucket(connection: Connection, name: str) -> Any:
-    """A bucket of an account whose wire is apart: nothing is asked of the server, which not everybody may."""
+    """A bucket that is there: nothing is asked of the server, which not everybody may."""
     from nats.js.kv import KeyValue
 
     # Not directly: such an answer is the value itself, and who asks says on which subject it comes. That is a
