@@ -101,10 +101,12 @@ class _Chain:
 
 
 class FilterChain(MessageInterceptor):
-    """Screens what is sent to the model: what the user says and what tools gave.
+    """Screens what is sent to a model: what the user says and what tools gave.
 
-    What filters replace is sent replaced; the history stays as it was said. What may not pass ends the run
-    with a RequestDropped, whose details `violations` say what it was. All that was found is told to
+    It is asked before each model call of a turn, and before each for a summary. An answer that is sent and
+    that nobody gave (a summary with what it repeats, what a processor put in) is looked at whatever `roles`
+    say. What filters replace is sent replaced; the history stays as it was said. What may not pass ends the
+    run with a RequestDropped, whose details `violations` say what it was. All that was found is told to
     `on_violation` (which may be async), or else logged as a warning, and noted in the journal.
 
     Args:
@@ -136,9 +138,12 @@ class FilterChain(MessageInterceptor):
         found, error = self._look_at_all(ctx, messages)
         before: list[Found] = []
         known = _known_before(messages) if ctx.run_step > 1 else 0
+        put_in = frozenset[int]()
+        if Role.ASSISTANT not in self.roles:
+            put_in = _put_in(ctx.facts.history or (), messages)
         ended = self.chain.policy is FilterPolicy.FAIL_FAST and _blocking(found)
         for number, message in enumerate(() if ended else messages):
-            if message.role not in self.roles:
+            if message.role not in self.roles and number not in put_in:
                 made.append(message)
                 continue
             passed, seen = await self.chain.screened(message)
@@ -216,6 +221,20 @@ def _saying(part: Text | ToolResult, text: str) -> Part:
     if isinstance(part, Text):
         return replace(part, text=text)
     return replace(part, error=text) if part.is_error else replace(part, content=text)
+
+
+def _put_in(history: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:
+    """Which answers nobody gave: a summary, with what it repeats, and what a processor has written."""
+    given = [message for message in history if message.role is Role.ASSISTANT]
+    found, at = list[int](), 0
+    for number, message in enumerate(messages):
+        if message.role is not Role.ASSISTANT:
+            continue
+        try:
+            at = given.index(message, at) + 1
+        except ValueError:
+            found.append(number)
+    return frozenset(found)
 
 
 def _known_before(messages: Sequence[Message]) -> int:
