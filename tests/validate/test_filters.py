@@ -28,6 +28,7 @@ from flyball.core.events import AnswerReviewed, TurnPrepared
 from flyball.inference.answers import tool_call as call
 from flyball.validate.filters.injection import find_injections
 from flyball.validate.filters.pii import find_pii
+from flyball.validate.filters.plain import Places, plain
 from flyball.validate.filters.violation import Violation
 from tests.orchestrate.models import Script
 
@@ -51,6 +52,26 @@ FOUND = {
     ],
     PIIKind.IP_ADDRESS: ["10.0.0.1", "192.168.255.255", "2001:db8::1", "fe80:0:0:0:1:2:3:4"],
 }
+HIDDEN = {
+    PIIKind.EMAIL: [
+        *["ann\u200b@example.org", "ann\uff20example.org", "ann@exam\u00adple.org", "\u00fcnal@example.org"],
+        *[
+            "ann@m\u00fcller.de",
+            "ann@example\u3002org",
+            "\u0430nn@example.org",
+            "a\u0336n\u0336n@example.org",
+        ],
+        *["ann@example.o\u2060rg", "\u0438\u0432\u0430\u043d@\u043f\u0440\u0438.\u0440\u0444"],
+    ],
+    PIIKind.CREDIT_CARD: [
+        *["4111\u00a01111\u00a01111\u00a01111", "4111.1111.1111.1111", "3782.822463.10005"],
+        *["4111" + "\u20111111" * 3, "".join([chr(0xFF10 + int(digit)) for digit in "4111111111111111"])],
+    ],
+    PIIKind.SSN: ["123\u201145\u20116789", "123\u201345\u20136789"],
+    PIIKind.API_KEY: ["sk\u200b-proj1234567890abcd", "\u0455k-" + "proj1234567890abcd"],
+    PIIKind.IP_ADDRESS: ["10\u200b.0.0.1", "\u0661\u0660.0.0.1"],
+    PIIKind.PHONE: ["555\u2011123\u20114567", "+49\u00a030\u00a01234567"],
+}
 LEFT_ALONE = [
     "ann@home, or so",
     "at 12:30:45 on 2024-05-06",
@@ -58,6 +79,8 @@ LEFT_ALONE = [
     "999.1.1.1",
     "000-12-3456 and 666-12-3456 and 900-12-3456 and 123-00-4567",
     "4111 1111 1111 1112",
+    "4111.1111.1111.1112",
+    "52.14.200.1152.14.200.12",
     "1700000000000",
     "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -129,6 +152,32 @@ def test_what_only_looks_similar_is_left_alone(text: str) -> None:
     assert PIIFilter().screen(text).text is text
 
 
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in HIDDEN.items() for text in texts])
+def test_what_looks_like_it_is_found_and_just_that_is_replaced(kind: PIIKind, text: str) -> None:
+    said = f"\u00e9\u200b\ufb01: It is {text}, \u00e9\u200b I think."
+    (found,) = find_pii(said)
+    assert (found.kind, said[found.start : found.stop]) == (kind, text)
+    assert PIIFilter().screen(said).text == said.replace(text, f"[{kind}]")
+
+
+def test_what_cannot_be_seen_hides_nothing_by_standing_between() -> None:
+    assert PIIFilter().screen("4111111111111111\u200b5").text == "[credit_card]\u200b5"
+    assert PIIFilter().screen("call\u2014555-123-4567").text == "call\u2014[phone]"
+
+
+@given(st.text(alphabet=st.sampled_from("a\u00e9\ufb01\u200b\u0336\uff20@.-1\u00a0\r\ufdfa"), max_size=60))
+def test_the_places_of_a_plain_text_are_those_that_it_was_made_of(text: str) -> None:
+    made, places = plain(text), Places(text)
+    assert plain(made) == made
+    for at in range(len(made)):
+        start, stop = places.span(at, at + 1)
+        assert stop == start + 1
+        assert made[at] in plain(text[start:stop])
+    if made:
+        start, stop = places.span(0, len(made))
+        assert plain(text[start:stop]) == made
+
+
 def test_a_card_is_found_among_other_digits() -> None:
     assert PIIFilter().screen("4111 1111 1111 1111 12").text == "[credit_card] 12"
     assert PIIFilter().screen("3 4111 1111 1111 1111").text == "3 [credit_card]"
@@ -159,6 +208,7 @@ def test_what_was_replaced_is_not_found_again(text: str) -> None:
 HOSTILE = [
     *["a", "1", "1 ", "a@", "a.", "a.a@", "ignore ", "ignore all ", "\n", " ", "-", "---end ", "a-", "aB3-"],
     *["you are now ", "1:", "1.1.1.", "00 ", "+1 22 ", "4111 1111 ", "your\n new ", "ignore a a ", "é", "<"],
+    *["a\u200b", "\uff20a", "4111.", "\u00e9@", "\u0430 ", "aWdub3Jl", "69 ", "\r", "\ufdfa", "i\u0336"],
 ]
 
 
