@@ -23,7 +23,7 @@ from msgspec import Struct
 from flyball.core.errors import UserError
 from flyball.core.violation import Severity
 from flyball.validate.filters.plain import Places, plain
-from flyball.validate.filters.violation import Screened, Violation
+from flyball.validate.filters.violation import Change, Screened, Violation, changed
 
 
 class PIIKind(StrEnum):
@@ -205,17 +205,15 @@ class PIIFilter:
         found = find_pii(text, self.kinds)
         if not found:
             return Screened(text)
-        pieces: list[str] = []
-        at = 0
-        for one in found:
-            pieces += (text[at : one.start], self.replacement.replace("{kind}", one.kind.value))
-            at = one.stop
+        changes = tuple(
+            [Change(one.start, one.stop, self.replacement.replace("{kind}", one.kind.value)) for one in found]
+        )
         counted = Counter([one.kind for one in found])
         violations = [
             Violation(self.name, kind.value, _SEVERITY[kind], count, self.block)
             for kind, count in counted.items()
         ]
-        return Screened("".join([*pieces, text[at:]]), tuple(violations))
+        return Screened(changed(text, changes), tuple(violations), changes)
 
 
 _SEVERITY: dict[PIIKind, Severity] = {
