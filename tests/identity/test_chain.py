@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +17,8 @@ from flyball.identity.agent_identity import AgentIdentity
 from flyball.identity.chain import verify_chain
 from flyball.identity.credential import CAPABILITY, DELEGATION, VerifiableCredential
 from flyball.identity.delegation import delegate
+from flyball.identity.did import DID
+from flyball.identity.keys import SigningKey
 from flyball.identity.stored import MemoryProvider
 from flyball.identity.verdict import Problem
 from flyball.testing.clock import FakeClock
@@ -108,10 +113,13 @@ async def test_broken_links_are_refused() -> None:
     other = await handed(provider, stranger, below, ["a"], delegator=str(middle.did))
     posed = below.add_credential(other).with_chain((*root.credentials, *middle.credentials))
     assert (await verify_chain(posed, provider)).on("a").problem is Problem.BROKEN_LINK
-    # Changed after it was signed.
-    forged = replace(good, credential_subject={**good.credential_subject, "capabilities": ["a", "b"]})
+    # Changed after it was signed: by what the one above has, and by what it has not.
+    provider, _, (root, middle) = await chain(["a", "b"])
+    good = await handed(provider, middle, below, ["a"])
+    forged = replace(good, credential_subject={**good.credential_subject, "capabilities": ["a", "b", "c"]})
     changed = below.add_credential(forged).with_chain((*root.credentials, *middle.credentials))
     assert (await verify_chain(changed, provider)).on("b").problem is Problem.BAD_SIGNATURE
+    assert (await verify_chain(changed, provider)).on("c").problem is Problem.WIDENED
 
 
 async def test_circles_are_refused() -> None:
@@ -160,6 +168,79 @@ async def test_how_many_credentials_are_looked_at_is_limited() -> None:
     counted: Any = Counted()
     assert not await verify_chain(many, counted, now=clock.now())
     assert looks <= 256
+
+
+class Web:
+    """Documents on the web, and which of them were asked for."""
+
+    def __init__(self) -> None:
+        self.asked = list[str]()
+        self.there = dict[str, bytes]()
+
+    async def __call__(self, url: str) -> bytes:
+        self.asked.append(url)
+        if url not in self.there:
+            raise TimeoutError
+        return self.there[url]
+
+
+async def test_who_makes_up_an_identity_has_no_address_visited() -> None:
+    web, stranger, below = Web(), MemoryProvider(), SigningKey.new().did
+    made_up = await stranger.create("made up", did=DID.web("victim.example.com", "admin"))
+    other = await stranger.create("other", did=DID.web("other.example.com"))
+    first = await handed(stranger, made_up, AgentIdentity(did=below), ["a"])
+    above = await handed(stranger, other, made_up, ["a"])
+    root = await stranger.issue(other.did, CAPABILITY, {"capability": "a"}, issuer=made_up.did)
+    bad = AgentIdentity(did=below, display_name="bad", credentials=(first,))
+    provider = MemoryProvider(fetch=web)
+    for more in ((), (above,), (above, root)):
+        assert not await verify_chain(bad.with_chain(more), provider)
+    assert web.asked == []
+
+
+async def test_a_delegator_of_the_web_is_asked_for_once_it_is_vouched_for() -> None:
+    web, clock = Web(), FakeClock()
+    provider = MemoryProvider(fetch=web, now=clock.now, unchecked_status=True)
+    others = MemoryProvider(now=clock.now)
+    partner = await others.create("partner", did=DID.web("partner.example.com"))
+    root = await provider.issue(partner.did, CAPABILITY, {"capability": "a"})
+    below = await others.create("below")
+    held = below.add_credential(await handed(others, partner, below, ["a"])).with_chain((root,))
+    assert (await verify_chain(held, provider)).on("a").problem is Problem.UNRESOLVED
+    web.there[partner.did.url] = msgspec.json.encode((await others.document(partner.did)).write())
+    assert (await verify_chain(held, provider)).granted == ("a",)
+    await provider.revoke(root.id)
+    web.asked.clear()
+    await clock.advance(600)
+    assert (await verify_chain(held, provider)).on("a").problem is Problem.REVOKED
+    assert web.asked == []
+
+
+async def test_how_many_documents_are_fetched_is_limited() -> None:
+    web, others = Web(), MemoryProvider()
+    provider = MemoryProvider(fetch=web)
+    below = await others.create("below")
+    roots, held = list[VerifiableCredential](), below
+    for number in range(40):
+        partner = await others.create("partner", did=DID.web(f"partner{number}.example.com"))
+        roots.append(await provider.issue(partner.did, CAPABILITY, {"capability": "a"}))
+        for _ in range(2):
+            held = held.add_credential(await handed(others, partner, below, ["a"]))
+    assert not await verify_chain(held.with_chain(tuple(roots)), provider)
+    assert len(web.asked) == len(set(web.asked)) == 16
+
+
+async def test_many_ways_through_few_credentials_come_to_an_end() -> None:
+    provider, clock, _ = await chain()
+    layers = [[await provider.create("one") for _ in range(5)] for _ in range(7)]
+    last, above = await provider.create("last"), list[VerifiableCredential]()
+    for upper, lower in pairwise([*layers, [last]]):
+        above += [await handed(provider, one, other, ["a"]) for one in upper for other in lower]
+    mine = tuple([one for one in above if one.subject_id == str(last.did)])
+    many = replace(last, credentials=mine).with_chain(tuple([one for one in above if one not in mine]))
+    began = time.process_time()
+    assert (await verify_chain(many, provider, now=clock.now())).on("a").problem is Problem.BROKEN_LINK
+    assert time.process_time() - began < 5, "and not 5 to the power of 7 ways"
 
 
 async def test_one_occasion_is_issued_once() -> None:

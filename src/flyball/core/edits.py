@@ -54,6 +54,17 @@ def edited(before: Sequence[Message], edits: Sequence[Edit]) -> list[Message]:
     return result
 
 
+def moved(place: int, edits: Sequence[Edit]) -> int:
+    """Where a place of a list is after the edits; one in what was replaced is behind what stands there."""
+    by = 0
+    for edit in edits:
+        if edit.start >= place:
+            break
+        by += len(edit.messages) - (edit.stop - edit.start)
+        place = max(place, edit.stop)
+    return place + by
+
+
 def fits(edits: Sequence[Edit], length: int) -> bool:
     """Whether edits are of a list of this length, in order and apart from each other."""
     reached = 0

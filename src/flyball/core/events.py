@@ -132,8 +132,9 @@ class TurnPrepared(_Event, frozen=True, tag="turn_prepared"):
     says why the model is not called in this turn. `passed` are the guardrails that let it through,
     `notes` say who changed what, and `compactions` how much shorter somebody made it. `degraded` says which
     knowledge is missing, and why, `relevance` how much what was found has to do with what the user said, from
-    0 to 1, where those who were asked say so. `compact`: first a model is to sum up what was said; then the
-    turn is prepared again. `violations` are what filters found in what was to be sent.
+    0 to 1, where those who were asked say so. `compact`: first a model is to sum up what was said, with these
+    `edits` of what is remembered; then the turn is prepared again. `violations` are what filters found in
+    what was to be sent.
     """
 
     turn: int

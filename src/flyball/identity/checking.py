@@ -27,8 +27,13 @@ async def checked(
         capabilities_in(credential)
         issuer = DID.parse(credential.issuer)
         until = _until(credential)
+        own = _hands_on_to_itself(credential)
     except IdentityInvalid as error:
         return Verdict(Problem.MALFORMED, error.message)
+    if own:
+        return Verdict(
+            Problem.LOOP, f"{credential.subject_id} hands on to itself: nobody gives itself anything"
+        )
     if issuer not in known:
         return Verdict(Problem.UNKNOWN_ISSUER, f"{issuer} issued it, and is neither known here nor trusted")
     try:
@@ -56,6 +61,15 @@ def _until(credential: VerifiableCredential) -> list[str]:
     for end in found:
         moment(end, "time")
     return found
+
+
+def _hands_on_to_itself(credential: VerifiableCredential) -> bool:
+    """Whether who hands something on, or who signs for it, is the one who gets it."""
+    if not credential.has_type(DELEGATION):
+        return False
+    said = credential.subject(AgentDelegationSubject)
+    subject = DID.parse(said.id).without_fragment()
+    return subject in [DID.parse(one).without_fragment() for one in (said.delegator, credential.issuer)]
 
 
 async def _proven(

@@ -102,7 +102,8 @@ class IdentityProvider(Protocol):
         """Whether a credential holds: its form, its issuer, its proof, its time, and whether it was revoked.
 
         Known issuers are the provider itself, those that it trusts, and `issuers`; of delegations, agents
-        whose identities are kept here too. Whether they had something to hand on, `verify_chain` tells.
+        whose identities are kept here too. Of a delegation that says who has signed it, and no more: whether
+        they had something to hand on, `verify_chain` tells. One of somebody to itself never holds.
         """
         ...
 

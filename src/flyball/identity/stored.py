@@ -57,6 +57,8 @@ class StoredProvider:
         now: tells the time.
         unchecked_status: whether a credential of those who are trusted counts although only its issuer knows
             whether it was revoked.
+        private_hosts: whether the document of a did:web is also fetched from hosts of this machine and this
+            network: loopback, private and link-local ones.
     """
 
     def __init__(
@@ -67,10 +69,11 @@ class StoredProvider:
         fetch: Fetch | None = None,
         now: Callable[[], float] = time.time,
         unchecked_status: bool = False,
+        private_hosts: bool = False,
     ) -> None:
         self._store = store
         self._trusted = frozenset([one if isinstance(one, DID) else DID.parse(one) for one in trusted])
-        self._web = WebDocuments(fetch, now)
+        self._web = WebDocuments(fetch, now, private_hosts=private_hosts)
         self._now = now
         self._unchecked_status = unchecked_status
         self._own: DID | None = None

@@ -4,6 +4,9 @@ The order, within a turn, before its model call:
 
     TurnPrepared ── compact ──> compact ── ModelAnswered, ModelFailed ──> prepare, once more
 
+What is remembered was shown to the interceptors before: the model that sums up is sent what they left, and a
+summary that they will not have asked for is not asked for.
+
 A summary takes the place of what lies between the head of the history (its system message and the user's
 first) and message `stop` of it. It lasts: later turns are prepared from it, with what was said since; another
 one sums it up with that. The history itself stays whole, and a run that goes on from its messages has all.
@@ -17,8 +20,8 @@ from msgspec.structs import replace
 
 from flyball.core.compaction import CompactionPlan
 from flyball.core.cutting import can_be_summed_up, head_of, summed_up
-from flyball.core.edits import edited
-from flyball.core.messages import Message
+from flyball.core.edits import Edit, edited, moved
+from flyball.core.messages import Message, Role
 from flyball.core.pin import instruction_pin
 from flyball.orchestrate.moves import fail, move
 from flyball.orchestrate.state import Compaction, State
@@ -40,11 +43,16 @@ def summed_up_in(state: State) -> tuple[Message, ...]:
 
 
 def to_sum_up(state: State) -> Sequence[Message]:
-    """What is being summed up: from the head to where the plan says, with the summary before in its place."""
+    """What is being summed up: from the head to where the plan says, with the summary before in its place.
+
+    It is in the words in which it would be sent: interceptors have looked at it.
+    """
     assert state.compaction is not None, "there is a plan"
-    messages = remembered(state)
-    kept = len(state.history) - state.compaction.plan.stop
-    return messages[head_of(messages) : len(messages) - kept]
+    messages, screened = remembered(state), state.compaction.screened
+    stop = len(messages) - (len(state.history) - state.compaction.plan.stop)
+    if screened:
+        messages, stop = edited(messages, screened), moved(stop, screened)
+    return messages[head_of(messages) : stop]
 
 
 def preparations(state: State) -> int:
@@ -69,13 +77,13 @@ def can_be_planned(state: State, plan: CompactionPlan) -> bool:
     )
 
 
-def planned(state: State, plan: CompactionPlan) -> None:
-    """A summary is wanted."""
+def planned(state: State, plan: CompactionPlan, screened: tuple[Edit, ...] = ()) -> None:
+    """A summary is wanted, of what is remembered with these edits."""
     before = state.compaction
     if before is None:
-        state.compaction = Compaction(state.turn, plan)
+        state.compaction = Compaction(state.turn, plan, screened=screened)
     else:
-        state.compaction = replace(before, turn=state.turn, plan=plan)
+        state.compaction = replace(before, turn=state.turn, plan=plan, screened=screened)
     move(state, "compact")
 
 
@@ -90,16 +98,40 @@ def answered(state: State, message: Message) -> None:
     else:
         assert state.compaction is not None, "there is a plan"
         history, stop = state.history, state.compaction.plan.stop
-        pin = instruction_pin(history)
+        pin = _pin(state, state.compaction)
         whole = f"{SUMMARY} {text}\n\n{pin}" if pin else f"{SUMMARY} {text}"
         state.compaction = replace(
             state.compaction,
             made=summed_up(history, stop, whole),
             made_in=state.turn,
             covers=len(history),
+            screened=(),
+            pin=pin if pin != instruction_pin(history) else "",
         )
         state.sent = state.reached = None
         move(state, "prepare")
+
+
+def _pin(state: State, done: Compaction) -> str:
+    """The instruction pin, in the words in which what it repeats would be sent.
+
+    Where nobody has told the model anything since the last summary, it is the one of that.
+    """
+    history, made = state.history, done.made
+    if made is None:
+        return instruction_pin(edited(history, done.screened))
+    if done.pin and not any(
+        message.role is Role.USER and message.text.strip() for message in history[made.stop :]
+    ):
+        return done.pin
+    end, longer = made.start + len(made.messages), made.stop - made.start - len(made.messages)
+    before = [edit for edit in done.screened if edit.stop <= made.start]
+    since = [
+        replace(edit, start=edit.start + longer, stop=edit.stop + longer)
+        for edit in done.screened
+        if edit.start >= end
+    ]
+    return instruction_pin(edited(history, [*before, *since]))
 
 
 def failed(state: State) -> None:

@@ -38,7 +38,7 @@ from flyball.core.events import (
 from flyball.core.messages import Message, ResultKind, Role, ToolCall
 from flyball.core.signals import SignalType
 from flyball.orchestrate.calls import detachable, needs_judging
-from flyball.orchestrate.compacted import can_be_planned
+from flyball.orchestrate.compacted import can_be_planned, remembered
 from flyball.orchestrate.course import OVER, meant_by
 from flyball.orchestrate.reaching import BESIDE, can_be
 from flyball.orchestrate.sending import base
@@ -118,7 +118,8 @@ def _accepts_preparation(state: State, event: TurnPrepared) -> bool:
     if state.at != "prepare" or event.turn != state.turn:
         return False
     if event.compact is not None:
-        return event.error is None and not event.edits and can_be_planned(state, event.compact)
+        screened = fits(event.edits, len(remembered(state)))
+        return event.error is None and screened and can_be_planned(state, event.compact)
     return not event.edits or fits(event.edits, len(base(state)))
 
 

@@ -1,8 +1,9 @@
 """Prepare: before each model call. Which tools are on offer, what is sent, and whether it may be.
 
 The order is gollem's, but that a summary which is needed comes first, because the turn is prepared again
-then: tools, the history processors, what is known of the turn, then the interceptors, each on what the one
-before left, then the guardrails, who see what would really be sent.
+then. A summary's request is a request: the interceptors are shown what is remembered, and what they leave is
+summed up. Else: tools, the history processors, what is known of the turn, then the interceptors, each on
+what the one before left, then the guardrails, who see what would really be sent.
 """
 
 from __future__ import annotations
@@ -10,27 +11,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from flyball.core.apart import messages_apart
 from flyball.core.compaction import ContextCompaction
 from flyball.core.edits import edits_between
-from flyball.core.errors import FlyballError, InvalidMessage, RequestDropped, UserError
+from flyball.core.errors import FlyballError, RequestDropped, UserError
 from flyball.core.events import TurnPrepared
-from flyball.core.history import check_history
 from flyball.core.messages import Message
 from flyball.core.violation import Finding
 from flyball.orchestrate.admitting import passed_before, refusal
 from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.children import Home
-from flyball.orchestrate.compacted import remembered
+from flyball.orchestrate.compacted import preparations, remembered
 from flyball.orchestrate.facts import context_of
 from flyball.orchestrate.failing import heed_takeover
-from flyball.orchestrate.intercepting import decision, told
-from flyball.orchestrate.recordable import recordable
+from flyball.orchestrate.intercepting import Dropped, intercepted
 from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import State
 from flyball.orchestrate.tooling import offered
-from flyball.validate.interceptors import InterceptResult, MessageAction, MessageInterceptor
 
 
 async def prepare(
@@ -46,7 +46,15 @@ async def prepare(
 
             plan = summary_due(state, compactor)
             if plan is not None:
-                return TurnPrepared(now(), state.turn, compact=plan)
+                shown = tuple(remembered(state))
+                left = await intercepted(stages.message_interceptors, context, shown, found)
+                if isinstance(left, Dropped):
+                    return _dropped(state, left, now(), tuple(found))
+                edits, noted = edits_between(shown, left.messages), tuple(left.notes)
+                seen = tuple(found)
+                return TurnPrepared(
+                    now(), state.turn, edits=edits, notes=noted, compact=plan, violations=seen
+                )
             made = summary_made(state, compactor)
             compactions += [] if made is None else [made]
         tools, definitions = await offered(state, bindings, context)
@@ -63,15 +71,13 @@ async def prepare(
 
             messages, knew, degraded, relevance = await known_of_turn(bases, state, context, messages)
             notes += knew
-        for interceptor in stages.message_interceptors:
-            decided = await decision(interceptor, context, messages_apart(messages))
-            found += decided.found
-            if decided.action is MessageAction.DROP:
-                return _dropped(state, interceptor, decided, now(), tuple(found))
-            if decided.action is MessageAction.MODIFY:
-                messages = _sound(interceptor, decided.messages)
-            if decided.action is MessageAction.MODIFY or decided.reason:
-                notes.append(told(interceptor, decided))
+        left = await intercepted(stages.message_interceptors, context, messages, found)
+        if preparations(state):
+            found = [replace(one, again=True) for one in found]  # they were told before the summary
+        if isinstance(left, Dropped):
+            return _dropped(state, left, now(), tuple(found))
+        messages = left.messages
+        notes += left.notes
         for guardrail in stages.turn_guardrails:
             try:
                 given = await answer_of(guardrail.check, context, messages_apart(messages))
@@ -104,32 +110,11 @@ async def prepare(
     )
 
 
-def _dropped(
-    state: State,
-    interceptor: MessageInterceptor,
-    decided: InterceptResult,
-    at: float,
-    found: tuple[Finding, ...],
-) -> TurnPrepared:
+def _dropped(state: State, dropped: Dropped, at: float, found: tuple[Finding, ...]) -> TurnPrepared:
+    decided, name = dropped.decided, dropped.interceptor.name
     reason = decided.reason or "no reason was given"
-    text = f"the interceptor {interceptor.name!r} dropped the request: {reason}"
+    text = f"the interceptor {name!r} dropped the request: {reason}"
     if decided.skip:
         return TurnPrepared(at, state.turn, skipped=text, violations=found)
-    error = decided.error or RequestDropped(text, interceptor=interceptor.name, reason=reason)
+    error = decided.error or RequestDropped(text, interceptor=name, reason=reason)
     return TurnPrepared(at, state.turn, error=error.record(), violations=found)
-
-
-def _sound(interceptor: MessageInterceptor, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Messages that an interceptor gave, if a provider takes them.
-
-    Raises:
-        InvalidMessage: none would.
-    """
-    try:
-        check_history(messages, complete=True)
-        return tuple([recordable(message, "a message") for message in messages])
-    except (InvalidMessage, UserError) as error:
-        raise InvalidMessage(
-            f"the interceptor {interceptor.name!r} gave messages that cannot be sent: {error.message}",
-            interceptor=interceptor.name,
-        ) from error

@@ -76,7 +76,9 @@ class Compaction(Struct, frozen=True):
     """What has come of summing up: a `plan` was made in a turn, and carried out or not.
 
     `made` is the summary, in the place of the part of the history that it sums up; `made_in` is the turn in
-    which it was made, and `covers` how long the history was then.
+    which it was made, and `covers` how long the history was then. `screened` is in what interceptors would
+    have what is remembered sent otherwise, while the plan is carried out; `pin` is the instruction pin of the
+    summary, where they changed something in it.
     """
 
     turn: int
@@ -84,6 +86,8 @@ class Compaction(Struct, frozen=True):
     made: Edit | None = None
     made_in: int = 0
     covers: int = 0
+    screened: tuple[Edit, ...] = ()
+    pin: str = ""
 
 
 class State(Struct, gc=False):

@@ -41,7 +41,7 @@ def turn_prepared(state: State, event: TurnPrepared) -> None:
         state.iterations += 1
         next_turn(state)
     elif event.compact is not None:
-        compacted.planned(state, event.compact)
+        compacted.planned(state, event.compact, event.edits)
     else:
         state.offered = event.tools
         state.definitions = event.definitions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -11,8 +12,9 @@ from msgspec.structs import replace
 
 from flyball.core.context import RunContext
 from flyball.core.errors import FlyballError, RequestDropped, UserError
-from flyball.core.messages import Message, Part, Role, Text, ToolResult
+from flyball.core.messages import Message, Part, Role, Text
 from flyball.core.violation import Action, Finding
+from flyball.validate.filters.parts import JOINTS, neighbours, saying, spread, texts_of
 from flyball.validate.filters.violation import JudgingFilter, RequestFilter, TextFilter, Violation
 from flyball.validate.interceptors import InterceptResult, MessageInterceptor, ResponseInterceptor
 
@@ -54,31 +56,67 @@ class _Chain:
         self.texts = [one for one in filters if isinstance(one, TextFilter)]
         self.told = told
 
-    async def screen(self, text: str) -> tuple[str, list[Found]]:
-        """The text as the filters leave it, and what they found."""
+    async def screen(self, texts: Sequence[str], *, together: bool = False) -> tuple[list[str], list[Found]]:
+        """Texts as the filters leave them, and what they found; `together`: they are read as one."""
         found: list[Found] = []
-        left = text
+        left = list(texts)
         for one in self.texts:
-            screened = await one.judged(left) if isinstance(one, JudgingFilter) else one.screen(left)
-            changed = screened.text != left
-            found += [(each, self.action(each, changed=changed)) for each in screened.violations]
+            made, seen = await self._screened_by(one, left, together=together)
+            found += seen
             if self.policy is not FilterPolicy.LOG_ONLY:
-                left = screened.text
-            if self.policy is FilterPolicy.FAIL_FAST and any(each.blocks for each in screened.violations):
+                left = made
+            if self.policy is FilterPolicy.FAIL_FAST and any(each.blocks for each, _ in seen):
                 break
         return left, found
 
+    async def _screened_by(
+        self, one: TextFilter, texts: list[str], *, together: bool
+    ) -> tuple[list[str], list[Found]]:
+        """Texts as one filter leaves them: each by itself, then all as they are read together."""
+        found: list[Found] = []
+        made: list[str] = []
+        known: Counter[tuple[str, bool]] = Counter()
+        as_it_is = self.policy is FilterPolicy.LOG_ONLY
+        for text in texts:
+            screened = await one.judged(text) if isinstance(one, JudgingFilter) else one.screen(text)
+            changed = screened.text != text
+            made.append(text if as_it_is else screened.text)
+            found += [(each, self.action(each, changed=changed)) for each in screened.violations]
+            if as_it_is or not changed:
+                known.update({(each.kind, each.blocks): each.count for each in screened.violations})
+        for joint in JOINTS if together else ():
+            whole = joint.join(made)
+            screened = await one.judged(whole) if isinstance(one, JudgingFilter) else one.screen(whole)
+            more = [each for each in screened.violations if each.count > known[each.kind, each.blocks]]
+            changed = screened.text != whole
+            for each in more:
+                rest = replace(each, count=each.count - known[each.kind, each.blocks])
+                found.append((rest, self.action(rest, changed=changed)))
+            if changed and not as_it_is:
+                alone = [screened.text, *[""] * (len(made) - 1)]
+                made = spread(made, joint, screened.changes) if screened.changes else alone
+            else:
+                known.update(
+                    {(each.kind, each.blocks): each.count - known[each.kind, each.blocks] for each in more}
+                )
+        return made, found
+
     async def screened(self, message: Message) -> tuple[Message, list[Found]]:
-        """A message as it may pass, and what was found in its text and in what tools gave."""
+        """A message as it may pass, and what was found in what was said, what tools gave, and documents."""
         parts: list[Part] = []
         found: list[Found] = []
-        for part in message.parts:
-            if not isinstance(part, Text | ToolResult):
-                parts.append(part)
-                continue
-            text, seen = await self.screen(part.text)
+        for row in neighbours(message.parts):
+            own = [message.parts[number] for number in row]
+            together = len(own) > 1
+            texts = [part.text for part in own if isinstance(part, Text)] if together else texts_of(own[0])
+            left, seen = await self.screen(texts, together=together)
             found += seen
-            parts.append(part if text == part.text else _saying(part, text))
+            if together:
+                made = [saying(part, (text,)) for part, text in zip(own, left, strict=True)]
+                # What is empty now was all replaced in the part before it, and nobody takes an empty one.
+                parts += [one for one, was in zip(made, own, strict=True) if one is was or texts_of(one)[0]]
+            else:
+                parts.append(saying(own[0], left))
         return (message if parts == list(message.parts) else replace(message, parts=tuple(parts))), found
 
     def action(self, violation: Violation, *, changed: bool) -> Action:
@@ -101,18 +139,24 @@ class _Chain:
 
 
 class FilterChain(MessageInterceptor):
-    """Screens what is sent to the model: what the user says and what tools gave.
+    """Screens what is sent to a model: what the user says and what tools gave.
 
-    What filters replace is sent replaced; the history stays as it was said. What may not pass ends the run
-    with a RequestDropped, whose details `violations` say what it was. All that was found is told to
-    `on_violation` (which may be async), or else logged as a warning, and noted in the journal.
+    It is asked before each model call of a turn, and before each for a summary. An answer that is sent and
+    that nobody gave (a summary with what it repeats, what a processor put in) is looked at whatever `roles`
+    say. Neighbouring parts of what was said are also read as one text. Of documents, the title is read, and
+    the text of one that brings it along. What filters replace is sent replaced; the history stays as it was
+    said. What may not pass ends the run with a RequestDropped, whose details `violations` say what it was.
+    All that was found is told to `on_violation` (which may be async), or else logged as a warning, and noted
+    in the journal.
 
     Args:
         filters: such as `PIIFilter()` and `InjectionFilter()`. Those of whole requests, such as `RateFilter`,
             are asked first, wherever they stand.
         policy: `fail_fast`, `continue` or `log_only`.
         on_violation: is given the violations of each request that has any.
-        roles: whose messages are looked at.
+        roles: whose messages are looked at: without it, the user's and those of tools. With
+            `Role.ASSISTANT`, answers that are in the history are, too: those that the model gave, and those
+            that a caller sends along as if it had. With `Role.SYSTEM`, so are the instructions.
 
     Raises:
         UserError: something that is none of these.
@@ -136,9 +180,12 @@ class FilterChain(MessageInterceptor):
         found, error = self._look_at_all(ctx, messages)
         before: list[Found] = []
         known = _known_before(messages) if ctx.run_step > 1 else 0
+        put_in = frozenset[int]()
+        if Role.ASSISTANT not in self.roles:
+            put_in = _put_in(ctx.facts.history or (), messages)
         ended = self.chain.policy is FilterPolicy.FAIL_FAST and _blocking(found)
         for number, message in enumerate(() if ended else messages):
-            if message.role not in self.roles:
+            if message.role not in self.roles and number not in put_in:
                 made.append(message)
                 continue
             passed, seen = await self.chain.screened(message)
@@ -212,10 +259,18 @@ class ResponseFilterChain(ResponseInterceptor):
         return replace(decided, found=tuple(_findings(self.name, found)))
 
 
-def _saying(part: Text | ToolResult, text: str) -> Part:
-    if isinstance(part, Text):
-        return replace(part, text=text)
-    return replace(part, error=text) if part.is_error else replace(part, content=text)
+def _put_in(history: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:
+    """Which answers nobody gave: a summary, with what it repeats, and what a processor has written."""
+    given = [message for message in history if message.role is Role.ASSISTANT]
+    found, at = list[int](), 0
+    for number, message in enumerate(messages):
+        if message.role is not Role.ASSISTANT:
+            continue
+        try:
+            at = given.index(message, at) + 1
+        except ValueError:
+            found.append(number)
+    return frozenset(found)
 
 
 def _known_before(messages: Sequence[Message]) -> int:

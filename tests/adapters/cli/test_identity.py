@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from socketserver import BaseRequestHandler, TCPServer
+from threading import Thread
 
 import pytest
 
 from flyball import Agent
-from flyball.identity import ActsAs, MemoryProvider
+from flyball.identity import DID, ActsAs, MemoryProvider
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.testing import ScriptedEngine
 from tests.adapters.cli.conftest import Flyball
@@ -80,6 +82,32 @@ def test_others_count_if_they_are_trusted(flyball: Flyball, tmp_path: Path) -> N
     assert verified("--trust", credential["issuer"]) == 7
     assert verified("--trust", credential["issuer"], "--unchecked-status") == 0
     assert verified(*there) == 0
+
+
+def test_a_made_up_identity_has_nobody_on_this_machine_asked(flyball: Flyball, tmp_path: Path) -> None:
+    from tests.identity.test_chain import handed
+
+    asked = list[bytes]()
+
+    class Listens(BaseRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.request.recv(100))
+
+    async def made_up(port: int) -> str:
+        stranger = MemoryProvider()
+        admin = await stranger.create("admin", did=DID.web(f"localhost:{port}", "admin"))
+        below = await stranger.create("below")
+        return json.dumps(below.add_credential(await handed(stranger, admin, below, ["a"])).write())
+
+    with TCPServer(("127.0.0.1", 0), Listens) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        file = tmp_path / "mal.json"
+        file.write_text(asyncio.run(made_up(server.server_address[1])))
+        for more in ((), ("--trust", f"did:web:localhost%3A{server.server_address[1]}:admin")):
+            assert flyball("identity", "verify", str(file), *more).code == 7
+        assert flyball("identity", "verify", str(file), "--private-hosts").code == 7
+        server.shutdown()
+    assert asked == []
 
 
 def test_a_did_of_the_web_has_a_document_to_publish(flyball: Flyball) -> None:

@@ -197,6 +197,7 @@ def verify_file(
     *,
     trust: tuple[str, ...] = (),
     unchecked_status: bool = False,
+    private_hosts: bool = False,
     folder: Path | None = None,
     json: bool = False,
     debug: bool = False,
@@ -208,12 +209,13 @@ def verify_file(
         trust: The DID of an issuer that counts besides the one of this folder; may be said several times.
         unchecked_status: Let credentials of others count although only their issuer knows whether they were
             revoked.
+        private_hosts: Fetch the document of a did:web also from hosts of this machine and this network.
         folder: Where identities and keys are kept; without it, identities in the user's data folder.
         json: Print one JSON document on stdout.
         debug: Show the traceback of an error.
     """
     del debug
-    provider = _provider(folder, trust, unchecked_status=unchecked_status)
+    provider = _provider(folder, trust, unchecked_status=unchecked_status, private_hosts=private_hosts)
     verdicts = run(_verdicts(provider, _read(file)))
     holds = all(verdicts.values())
     if json:
@@ -316,12 +318,16 @@ async def _found(provider: LocalProvider, name: str) -> AgentIdentity:
 
 
 def _provider(
-    folder: Path | None, trust: tuple[str, ...] = (), *, unchecked_status: bool = False
+    folder: Path | None,
+    trust: tuple[str, ...] = (),
+    *,
+    unchecked_status: bool = False,
+    private_hosts: bool = False,
 ) -> LocalProvider:
     from flyball.identity import LocalProvider
 
     where = data_folder() / FOLDER if folder is None else folder
-    return LocalProvider(where, trusted=trust, unchecked_status=unchecked_status)
+    return LocalProvider(where, trusted=trust, unchecked_status=unchecked_status, private_hosts=private_hosts)
 
 
 def _read(file: str) -> bytes:

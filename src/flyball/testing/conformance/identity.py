@@ -170,6 +170,16 @@ class IdentityProviderConformance:
         handed = await provider.issue(other.did, DELEGATION, claims, issuer=identity.did)
         assert await provider.verify(handed)
 
+    async def test_an_agent_cannot_hand_on_to_itself(self) -> None:
+        """What it signs for itself is no delegation, whoever is named in it as the one who had it."""
+        provider, identity, _ = await self._clerk(FakeClock())
+        other = await provider.create("other", capabilities=[WRITE])
+        for delegator in (identity.did, identity.did.with_fragment("key"), other.did):
+            claims = {"delegator": str(delegator), "capabilities": [WRITE]}
+            own = await provider.issue(identity.did, DELEGATION, claims, issuer=identity.did)
+            assert (await provider.verify(own)).problem is Problem.LOOP
+            assert (await provider.verify(own, issuers=[identity.did])).problem is Problem.LOOP
+
     async def test_what_is_issued_under_an_id_is_issued_once(self) -> None:
         """Asked for again it is given again; something else is refused."""
         clock = FakeClock()

@@ -1,21 +1,25 @@
 """Text that would have a model take it for instructions: six patterns, by what such attempts say.
 
-They are found by their wording, in English, also where it is written in other letters of the same look, with
-invisible characters in it, or encoded. Who knows the patterns can word an attempt otherwise: this is a sieve,
-and no proof. What a model must never do is kept from it by its tools and their approval.
+They are found by their wording, in English, also where it is written in other letters of the same look
+(`plain`), with strokes, commas or invisible characters in it, or encoded (`encoded`).
+
+Not found is what is worded otherwise, in another language, misspelt or with digits for letters ("1gn0re"),
+with other letters between, backwards, in a cipher, encoded twice or in another way than base64 and
+hexadecimal digits, spread over several messages, or in what is not text: who knows the patterns gets around
+them. This is a sieve, and no proof. What a model must never do is kept from it by its tools and their
+approval.
 """
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error
 from collections.abc import Iterable
 from enum import StrEnum
 
 from flyball.core.errors import UserError
 from flyball.core.violation import Severity
-from flyball.validate.filters.plain import plain
+from flyball.validate.filters.encoded import decoded
+from flyball.validate.filters.plain import plain, plain_apart
 from flyball.validate.filters.violation import Screened, Violation
 
 
@@ -37,13 +41,14 @@ class InjectionPattern(StrEnum):
 
 
 _FLAGS = re.IGNORECASE | re.MULTILINE
-_S = r"[\s_-]{1,5}"
+_S = r"[\s_,;*\"~|/\\`-]{1,5}"
+"""What may stand between words: not what ends a sentence. Longer rows of it are made shorter first."""
 _WORDS: dict[InjectionPattern, re.Pattern[str]] = {
     InjectionPattern.INSTRUCTION_OVERRIDE: re.compile(
         rf"\b(?:ignore|disregard|forget|override|bypass|skip){_S}"
-        r"(?:[a-z']{1,12}[\s_-]{1,5}){0,4}?"
+        rf"(?:[a-z']{{1,12}}{_S}){{0,4}}?"
         r"(?:previous|prior|above|earlier|preceding|former|all|your|system)"
-        rf"{_S}(?:[a-z']{{1,12}}[\s_-]{{1,5}}){{0,3}}?"
+        rf"{_S}(?:[a-z']{{1,12}}{_S}){{0,3}}?"
         r"(?:instructions?|prompts?|rules?|directions?|directives?|guidelines?|commands?|constraints?)\b",
         _FLAGS,
     ),
@@ -66,7 +71,7 @@ _WORDS: dict[InjectionPattern, re.Pattern[str]] = {
     ),
     InjectionPattern.DELIMITER_INJECTION: re.compile(
         r"(?:-{3}|={3}|#{3}|\*{3}|_{3}|~{3}|`{3}|<<)[ \t\[(<]{0,4}(?:end|begin|start|stop|new|reset)"
-        rf"{_S}(?:[a-z]{{1,12}}[\s_-]{{1,5}}){{0,3}}?"
+        rf"{_S}(?:[a-z]{{1,12}}{_S}){{0,3}}?"
         r"(?:instructions?|prompts?|system|context|input|conversation|rules?)\b",
         _FLAGS,
     ),
@@ -78,10 +83,10 @@ _WORDS: dict[InjectionPattern, re.Pattern[str]] = {
         _FLAGS,
     ),
 }
-_ENCODED = re.compile(r"(?:[A-Za-z0-9+/]{4}){6,2048}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){16,4096}")
-_MOST_DECODED = 64
-"""How many encoded pieces of a text are looked into."""
+_HIDDEN = [re.compile(pattern.pattern.replace(r"\b", ""), _FLAGS) for pattern in _WORDS.values()]
+"""The same where what stands before and behind it was never a text: in what was decoded."""
+_GAP = re.compile(r"[^\S\n]*\n\s*|[^\S\n]{2,}|([_,;*\"~|/\\`-])\1{4,}")
+"""Rows of spaces, of lines, and of one mark."""
 
 ALL_PATTERNS = tuple(InjectionPattern)
 _SEVERITY: dict[InjectionPattern, Severity] = {
@@ -129,35 +134,27 @@ def find_injections(
 ) -> dict[InjectionPattern, int]:
     """The patterns that stand in a text, and how often each does."""
     wanted = tuple(patterns)
-    said = plain(text)
+    looks = plain(text)
+    views = [_closed_up(looks)]
+    if looks is not text and (apart := plain_apart(text)) != looks:
+        views.append(_closed_up(apart))
     found: dict[InjectionPattern, int] = {}
     for pattern in wanted:
         if pattern is InjectionPattern.ENCODED_INJECTION:
-            count = sum(_says_something(piece) for piece in _decoded(text))
+            count = len({said for piece in decoded(looks) if (said := _said_in(_closed_up(plain(piece))))})
         else:
-            count = sum(1 for _ in _WORDS[pattern].finditer(said))
+            count = max([sum(1 for _ in _WORDS[pattern].finditer(view)) for view in views])
         if count:
             found[pattern] = count
     return found
 
 
-def _says_something(text: str) -> bool:
-    said = plain(text)
-    return any(pattern.search(said) is not None for pattern in _WORDS.values())
+def _closed_up(text: str) -> str:
+    """The text with no more than one space, one line or four marks in a row."""
+    return _GAP.sub(lambda gap: "\n" if "\n" in gap[0] else gap[0][:4] if gap[1] else " ", text)
 
 
-def _decoded(text: str) -> list[str]:
-    """What stands in the encoded pieces of a text, as far as that is text."""
-    pieces: list[str] = []
-    for match in _HEX.finditer(text):
-        if len(pieces) >= _MOST_DECODED:
-            return pieces
-        pieces.append(bytes.fromhex(re.sub("[ :]", "", match[0])).decode("utf-8", "replace"))
-    for match in _ENCODED.finditer(text):
-        if len(pieces) >= _MOST_DECODED:
-            return pieces
-        try:
-            pieces.append(b64decode(match[0]).decode("utf-8", "replace"))
-        except (Error, ValueError):
-            continue  # it only looked like it
-    return pieces
+def _said_in(text: str) -> str:
+    """The first that is looked for in what was decoded; empty where there is nothing."""
+    matches = (pattern.search(text) for pattern in _HIDDEN)
+    return next((match[0].lower() for match in matches if match is not None), "")

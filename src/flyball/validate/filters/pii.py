@@ -2,6 +2,10 @@
 
 An SSN has ranges that were never given out, a card's number a check digit (Luhn), an octet of an address is
 no larger than 255, and a key that has no known beginning looks random. What only looks similar is left alone.
+
+It is found in the text as it is, and in the text as it looks (`plain`): with characters in it that cannot be
+seen, with full-width letters or digits, with spaces, hyphens and letters of any kind. What is written in
+words ("ann at example dot org"), in pieces, or encoded is not found.
 """
 
 from __future__ import annotations
@@ -12,12 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from ipaddress import ip_address
 from math import log2
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from flyball.core.errors import UserError
 from flyball.core.violation import Severity
-from flyball.validate.filters.violation import Screened, Violation
+from flyball.validate.filters.plain import Places, plain
+from flyball.validate.filters.violation import Change, Screened, Violation, changed
 
 
 class PIIKind(StrEnum):
@@ -39,13 +45,15 @@ class Found(Struct, frozen=True):
     stop: int
 
 
-_EMAIL = re.compile(r"\b[A-Za-z0-9][\w.%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
+_EMAIL = re.compile(r"\b[^\W_][\w.%+-]{0,63}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}\b")
 _PHONE = re.compile(
     r"(?<![\w.+-])(?:(?:\+\d{1,3}[ .-]?|1[ .-])?(?:\(\d{3}\)[ .-]?|\d{3}[ .-])\d{3}[ .-]?\d{4}"
     r"|\+\d{1,3}(?:[ .-]?\d{2,4}){2,5})(?![\w-])"
 )
 _SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])")
 _CARD_START = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12}")
+_CARD_DOTTED = re.compile(r"(?<![\w.-])(?:[2-6]\d{3}(?:\.\d{4}){3}|3[47]\d\d\.\d{6}\.\d{5})(?!\.?\w)")
+"""With dots only in the groups of a card: rows of addresses have dots, too."""
 _NEXT_DIGIT = re.compile(r"[ -]?\d")
 _KNOWN_KEY = re.compile(
     r"(?<![\w-])(?:sk-[\w-]{16,200}|(?:AKIA|ASIA)[0-9A-Z]{16}|gh[opsur]_\w{36,80}|github_pat_\w{22,200}"
@@ -62,7 +70,10 @@ _RANDOM = 3.5
 """The bits a character from which a token looks random."""
 
 
-def _matches(pattern: re.Pattern[str]) -> Callable[[str], Iterator[tuple[int, int]]]:
+_Finder: TypeAlias = Callable[[str], Iterator[tuple[int, int]]]
+
+
+def _matches(pattern: re.Pattern[str]) -> _Finder:
     return lambda text: (match.span() for match in pattern.finditer(text))
 
 
@@ -86,6 +97,9 @@ def _cards(text: str) -> Iterator[tuple[int, int]]:
         if best is not None:
             yield start, best
             at = best
+    for match in _CARD_DOTTED.finditer(text):
+        if _luhn([int(char) for char in match[0] if char.isdigit()]):
+            yield match.span()
 
 
 def _luhn(digits: list[int]) -> bool:
@@ -120,7 +134,7 @@ def _addresses(text: str) -> Iterator[tuple[int, int]]:
         yield match.span()
 
 
-_FINDERS: dict[PIIKind, Callable[[str], Iterator[tuple[int, int]]]] = {
+_FINDERS: dict[PIIKind, _Finder] = {
     PIIKind.EMAIL: _matches(_EMAIL),
     PIIKind.API_KEY: _keys,
     PIIKind.CREDIT_CARD: _cards,
@@ -138,10 +152,17 @@ def find_pii(text: str, kinds: Iterable[PIIKind] = ALL_KINDS) -> tuple[Found, ..
     wanted = frozenset(kinds)
     found: list[Found] = []
     taken = bytearray(len(text))
+    looks = plain(text)
+    places: Places | None = None
     for kind, finder in _FINDERS.items():
         if kind not in wanted:
             continue
-        for start, stop in finder(text):
+        spans = list(finder(looks))
+        if looks is not text:
+            places = places or (Places(text) if spans else None)
+            spans = [places.span(*one) for one in spans] if places is not None else spans
+            spans += finder(text)  # what is not seen may also part what is there
+        for start, stop in spans:
             if not any(taken[start:stop]):
                 taken[start:stop] = b"\1" * (stop - start)
                 found.append(Found(kind, start, stop))
@@ -184,17 +205,15 @@ class PIIFilter:
         found = find_pii(text, self.kinds)
         if not found:
             return Screened(text)
-        pieces: list[str] = []
-        at = 0
-        for one in found:
-            pieces += (text[at : one.start], self.replacement.replace("{kind}", one.kind.value))
-            at = one.stop
+        changes = tuple(
+            [Change(one.start, one.stop, self.replacement.replace("{kind}", one.kind.value)) for one in found]
+        )
         counted = Counter([one.kind for one in found])
         violations = [
             Violation(self.name, kind.value, _SEVERITY[kind], count, self.block)
             for kind, count in counted.items()
         ]
-        return Screened("".join([*pieces, text[at:]]), tuple(violations))
+        return Screened(changed(text, changes), tuple(violations), changes)
 
 
 _SEVERITY: dict[PIIKind, Severity] = {

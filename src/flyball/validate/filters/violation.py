@@ -30,11 +30,33 @@ class Violation(Struct, frozen=True):
         return f"{self.filter}: {self.kind}{times}, {self.severity}"
 
 
+class Change(Struct, frozen=True):
+    """That something else was put in the place of a part of a text, from `start` up to `stop`."""
+
+    start: int
+    stop: int
+    text: str
+
+
 class Screened(Struct, frozen=True):
-    """A text as a filter leaves it, and what it found."""
+    """A text as a filter leaves it, and what it found.
+
+    `changes` say which places it changed, in their order, if it can: where a text is in several parts, each
+    part then keeps the rest of its own.
+    """
 
     text: str
     violations: tuple[Violation, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+def changed(text: str, changes: Sequence[Change]) -> str:
+    """The text with the changes made."""
+    pieces, at = list[str](), 0
+    for change in changes:
+        pieces += (text[at : change.start], change.text)
+        at = change.stop
+    return "".join([*pieces, text[at:]])
 
 
 @runtime_checkable

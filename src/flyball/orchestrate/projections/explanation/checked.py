@@ -31,7 +31,8 @@ def _prepared(event: TurnPrepared) -> list[str]:
     if event.compact is not None:
         plan = event.compact
         size = f"{several(plan.messages, 'message')}, about {plan.tokens} tokens"
-        return [f"a summary was wanted before turn {event.turn}: there were {size}"]
+        wanted = f"a summary was wanted before turn {event.turn}: there were {size}"
+        return [wanted, *[f"what is summed up was changed by {note}" for note in event.notes]]
     told = [f"what is sent was changed by {note}" for note in event.notes] + _degraded(event.degraded)
     if event.tools is not None:
         told.append(f"on offer in turn {event.turn}: {', '.join(event.tools) or 'no tools'}")

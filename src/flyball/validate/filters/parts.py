@@ -1,0 +1,104 @@
+"""The texts of a message's parts: which there are, and how they are read together.
+
+Who is sent several parts reads them as one text, so what stands in two of them is looked for, too: in each
+part, and in neighbours together, as they follow each other and with a space between.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Sequence
+from urllib.parse import quote, unquote_to_bytes
+
+from msgspec.structs import replace
+
+from flyball.core.messages import Document, Part, Text, ToolResult
+from flyball.validate.filters.violation import Change, changed
+
+JOINTS = ("", " ")
+"""What is read between neighbouring parts."""
+_READABLE = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+
+
+def texts_of(part: Part) -> tuple[str, ...]:
+    """What is to be read in a part: what was said, what a tool gave, a document's title and its text.
+
+    A document's text is read where it is one (`text/…`, JSON, XML, YAML) and comes along in a data: address.
+    """
+    if isinstance(part, Text | ToolResult):
+        return (part.text,)
+    if isinstance(part, Document):
+        return part.title or "", _said_in(part) or ""
+    return ()
+
+
+def saying(part: Part, texts: Sequence[str]) -> Part:
+    """The part with other texts, which are as many as `texts_of` gives; the same one if they are the same."""
+    if tuple(texts) == texts_of(part):
+        return part
+    match part:
+        case Text():
+            return replace(part, text=texts[0])
+        case ToolResult():
+            return replace(part, error=texts[0]) if part.is_error else replace(part, content=texts[0])
+        case Document():
+            url = part.url if texts[1] == (_said_in(part) or "") else _holding(part.url, texts[1])
+            return replace(part, title=texts[0] or part.title, url=url)
+        case _:
+            return part
+
+
+def neighbours(parts: Sequence[Part]) -> list[list[int]]:
+    """Which parts are read as one text: rows of what was said. Each of the others is by itself."""
+    rows: list[list[int]] = []
+    before: Part | None = None
+    for number, part in enumerate(parts):
+        if isinstance(part, Text) and isinstance(before, Text):
+            rows[-1].append(number)
+        else:
+            rows.append([number])
+        before = part
+    return rows
+
+
+def spread(texts: Sequence[str], joint: str, changes: Sequence[Change]) -> list[str]:
+    """Texts with what was changed in them as they are joined; what is in two is put in the first."""
+    made, start, at, told = list[str](), 0, 0, False
+    for text in texts:
+        stop, own = start + len(text), list[Change]()
+        while at < len(changes) and changes[at].start < stop:
+            change = changes[at]
+            first, last = max(change.start, start), min(change.stop, stop)
+            if first < last:
+                own.append(Change(first - start, last - start, "" if told else change.text))
+                told = True
+            if change.stop > stop:
+                break
+            at, told = at + 1, False
+        made.append(changed(text, own))
+        start = stop + len(joint)
+    return made
+
+
+def _said_in(part: Document) -> str | None:
+    """The text of a document that brings it along, and is text; None for any other."""
+    head, comma, body = part.url.partition(",")
+    kind = (part.mime_type or head[5:].partition(";")[0] or "text/plain").strip().lower()
+    if head[:5].lower() != "data:" or not comma or not kind.startswith(_READABLE):
+        return None
+    try:
+        data = b64decode(body) if _in_base64(head) else unquote_to_bytes(body)
+    except (Error, ValueError):
+        return None  # nobody can read it: an engine says so
+    return data.decode("utf-8", "replace")
+
+
+def _holding(url: str, text: str) -> str:
+    """The address of a document, with another text in it."""
+    head = url.partition(",")[0]
+    return f"{head},{b64encode(text.encode()).decode('ascii') if _in_base64(head) else quote(text)}"
+
+
+def _in_base64(head: str) -> bool:
+    return head.lower().replace(" ", "").endswith(";base64")
