@@ -71,13 +71,14 @@ async def prepare(
 
             messages, knew, degraded, relevance = await known_of_turn(bases, state, context, messages)
             notes += knew
-        left = await intercepted(stages.message_interceptors, context, messages, found)
-        if preparations(state):
-            found = [replace(one, again=True) for one in found]  # they were told before the summary
-        if isinstance(left, Dropped):
-            return _dropped(state, left, now(), tuple(found))
-        messages = left.messages
-        notes += left.notes
+        if stages.message_interceptors:
+            left = await intercepted(stages.message_interceptors, context, messages, found)
+            if preparations(state):
+                found = [replace(one, again=True) for one in found]  # they were told before the summary
+            if isinstance(left, Dropped):
+                return _dropped(state, left, now(), tuple(found))
+            messages = left.messages
+            notes += left.notes
         for guardrail in stages.turn_guardrails:
             try:
                 given = await answer_of(guardrail.check, context, messages_apart(messages))
