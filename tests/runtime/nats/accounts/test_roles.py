@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from flyball.runtime.nats import Crew, NatsJournal, NatsRuntime
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.channel import NatsChannel
 from flyball.runtime.nats.connection import connect
+from flyball.runtime.nats.crew import KINDS
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.fetching import after
 from flyball.runtime.nats.hiring import Post, hire
@@ -457,6 +459,28 @@ async def test_one_worker_of_all_kinds_may_begin_loops_in_its_tools(acme: Operat
         asyncio.timeout(PATIENCE),
     ):
         assert (await agent.run("?", runtime=runtime)).output == "It is 42."
+
+
+async def test_one_worker_of_all_kinds_talks_with_people_too(acme: Operated) -> None:
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.ALL)) as journal,
+        Crew(journal, [agent], KINDS),
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        channel = NatsChannel(runtime.bus, "web", "shop")
+        await channel.say(
+            UserMessage(message_id="m", channel_type="web", channel_id="shop", user_id="ann", content="Hi.")
+        )
+        async with aclosing(channel.responses()) as responses:
+            told = [one async for one in _up_to_the_result(responses)]
+        assert told[-1].content == "Hello."
+
+
+def test_the_page_has_a_row_for_each_role() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "tenants.md").read_text()
+    assert not [role for role in Role if f"\n| `{role}` | " not in page]
 
 
 async def test_a_worker_whose_credentials_are_revoked_ends_and_says_why(acme: Operated) -> None:
