@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flyball.core.errors import FlyballError, UnknownTenant
+from flyball.core.errors import FlyballError, JournalCorrupt, JournalTooNew, UnknownTenant
 from flyball.core.events import Ended, FlowStarted, Started
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.beginnings import Beginnings
@@ -252,28 +252,34 @@ class Recovery:
 
     `look` looks at all that has come since it last did, and at what was not over then. What somebody drives
     is not read, and what was over is never read again. One that cannot be gone on with (its agent is missing,
-    its time is up) stays as it is, and is tried again, after longer and longer pauses.
+    its time is up) or not be read (it is damaged, or a newer flyball has written to it) stays as it is, keeps
+    no other from being gone on with, and is tried and told of again, after longer and longer pauses.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._beginnings = Beginnings(service.journal)
         self._open: dict[str, int] = {}
-        """The loops that may not be over: how often each was gone on with."""
+        """The loops that may not be over: how often each was gone on with, or was told to be unreadable."""
         self._until: dict[str, float] = {}
-        """When one may be gone on with again."""
+        """When one may be gone on with, or told to be unreadable, again."""
 
     async def run(self) -> None:
-        """Look at once, and again and again."""
+        """Look at once, and again and again, whatever comes of it."""
         while True:
             try:
                 await self.look()
-            except FlyballError as error:
-                _log.warning("it is not known whether there are loops to go on with: %s", error)
+            except Exception as error:
+                told = "it is not known whether there are loops to go on with: %s"
+                _log.warning(told, error, exc_info=not isinstance(error, FlyballError))
             await asyncio.sleep(_LOOK)
 
     async def look(self) -> list[str]:
-        """Go on with what was left; the ids."""
+        """Go on with what was left; the ids.
+
+        Raises:
+            JournalFailure: the journal cannot be asked.
+        """
         journal, now = self._service.journal, time.monotonic()
         for loop_id in await self._beginnings.new():
             self._open.setdefault(loop_id, 0)
@@ -284,11 +290,17 @@ class Recovery:
                 await asyncio.sleep(0)
             if is_claimed(journal, loop_id):
                 continue
-            if not await self._is_unfinished(loop_id):
-                del self._open[loop_id]
-                self._until.pop(loop_id, None)
-            elif self._until.get(loop_id, 0.0) <= now:
-                left.append(loop_id)
+            its_time = self._until.get(loop_id, 0.0) <= now
+            try:
+                if not await self._is_unfinished(loop_id):
+                    del self._open[loop_id]
+                    self._until.pop(loop_id, None)
+                elif its_time:
+                    left.append(loop_id)
+            except (JournalCorrupt, JournalTooNew) as error:
+                if its_time:
+                    self._wait_longer(loop_id)
+                    _log.warning("it is not known whether loop %s was left unfinished: %s", loop_id, error)
         if left:
             await asyncio.sleep(_MOMENT)  # who has just taken one over has its claim by then
         left = [loop_id for loop_id in left if not is_claimed(journal, loop_id)]
@@ -297,12 +309,17 @@ class Recovery:
         return left
 
     async def _go_on(self, loop_id: str) -> None:
-        self._open[loop_id] += 1
-        self._until[loop_id] = time.monotonic() + min(_LOOK * 2 ** self._open[loop_id], _LONGEST)
+        self._wait_longer(loop_id)
         try:
             await self._service.resume(loop_id)
-        except FlyballError as error:
-            _log.warning("loop %s was left unfinished, and is not gone on with: %s", loop_id, error)
+        except Exception as error:  # an agent is anybody's code: what it raises is no other loop's fault
+            told = "loop %s was left unfinished, and is not gone on with: %s"
+            _log.warning(told, loop_id, error, exc_info=not isinstance(error, FlyballError))
+
+    def _wait_longer(self, loop_id: str) -> None:
+        """Leave a loop alone for some time, and for longer the next time."""
+        self._open[loop_id] += 1
+        self._until[loop_id] = time.monotonic() + min(_LOOK * 2 ** self._open[loop_id], _LONGEST)
 
     async def _is_unfinished(self, loop_id: str) -> bool:
         """Whether a loop is one that a service has begun, and not over."""

@@ -34,6 +34,8 @@ class Scripted:
         self._name = name
 
     async def infer(self, request: Request) -> Result:
+        if self._name == "hangs" and "GO" not in os.environ:
+            await asyncio.Event().wait()
         return Result(self._answer(request))
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:

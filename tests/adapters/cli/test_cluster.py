@@ -101,11 +101,16 @@ def test_up_keeps_its_secret_and_a_second_one_is_refused(up: list[str], process:
     assert "another server uses" in again.err
 
 
-async def test_a_worker_serves_what_it_is_told_to(up: list[str], start: Start) -> None:
-    child = await asyncio.to_thread(start, "worker", f"{AGENTS}:some", "--serve", "model,loop,model")
+@pytest.mark.parametrize(
+    ("told", "served"), [("model,loop,model", "model, loop"), ("all", "loop, model, tools, dispatch")]
+)
+async def test_a_worker_serves_what_it_is_told_to(
+    up: list[str], start: Start, told: str, served: str
+) -> None:
+    child = await asyncio.to_thread(start, "worker", f"{AGENTS}:some", "--serve", told)
     try:
         lines = await asyncio.to_thread(ready, child)
-        assert lines[-1] == "ready: model, loop for greeter"
+        assert lines[-1] == f"ready: {served} for greeter"
         code, _ = await asyncio.to_thread(stopped, child)
         assert code == 0
     finally:

@@ -118,6 +118,20 @@ async def test_who_is_of_no_tenant_or_of_one_without_an_account_is_told_so(
         await acme.tenancy.revoke("acme", Role.API)
         while (await client.get("/api/loops", **callers.of("acme"))).status_code == 200:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+        # It is no fault of those who call, and where the servers are is nothing for them.
+        for path in ("/api/loops", "/v1/models"):
+            told = await client.get(path, **callers.of("acme"))
+            assert told.status_code == 503, told.text
+            assert "127.0.0.1" not in told.text
+            assert "nats" not in told.text.lower()
+        answer = await client.post("/api/agents/echo/requests", json=ASK, **callers.of("acme"))
+        assert problem(answer) == (503, "ORCHESTRATION_JOURNAL_UNREACHABLE")
+        assert answer.json()["retryable"] is True
+        # So it is with a file that cannot be read.
+        (folder / "acme.creds").write_text("no credentials")
+        told = await client.get("/api/loops", **callers.of("acme"))
+        assert told.status_code == 503, told.text
+        assert str(folder) not in told.text
         shutil.copy(acme.folder.creds("acme", Role.API), folder / "acme.creds")
         assert (await client.get("/api/loops", **callers.of("acme"))).status_code == 200
 

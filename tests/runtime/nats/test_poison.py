@@ -46,9 +46,9 @@ BODIES = {
     "of another version": msgspec.json.encode(
         {
             "id": "x",
-            "type": {"domain": "agentic", "category": "task", "version": "v99"},
-            "payload": {"loop_id": "x", "task_id": "x", "new_in_v99": True},
-            "meta": {"created_at": 1, "received_at": 1, "source": "the future"},
+            "type": {"domain": "agentic", "category": "task", "version": "v0"},
+            "payload": {"loop_id": "x", "task_id": "x", "gone_since_v0": True},
+            "meta": {"created_at": 1, "received_at": 1, "source": "the past"},
         }
     ),
     "2 MB": b'{"loop_id": "' + b"x" * 2_000_000 + b'"}',

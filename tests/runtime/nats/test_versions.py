@@ -11,14 +11,19 @@ import pytest
 from flyball.core.errors import InvalidMessage, JournalTooNew
 from flyball.core.events import VERSION as JOURNAL
 from flyball.core.events import Resumed
+from flyball.core.forms.semstreams import TaskMessage, UserMessage
 from flyball.core.ids import new_id
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
 from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.crew import KINDS
 from flyball.runtime.nats.dead import dead_letters
-from flyball.runtime.nats.messages.frame import VERSION, read_exact
+from flyball.runtime.nats.messages.frame import VERSION, read_exact, read_payload, write
 from flyball.runtime.nats.messages.told import write_task
 from flyball.runtime.nats.runtime import NatsRuntime
-from flyball.runtime.nats.subjects import task_subject
+from flyball.runtime.nats.subjects import (
+    message_subject,
+    task_subject,
+)
 from tests.orchestrate.channels.test_dispatcher import agents
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import emptied
@@ -45,6 +50,53 @@ def test_what_a_newer_one_wrote_is_known_for_that() -> None:
     with pytest.raises(InvalidMessage, match="another release"):
         read_exact(written % (VERSION - 1, b"7"), int, "here")
     assert read_exact(written % (VERSION, b"7"), int, "here") == 7
+
+
+@pytest.mark.parametrize("payload", [b"{}", b'{"task_id":7}', b"null", b'"text"'])
+@pytest.mark.parametrize("category", ["task", "of the next release"])
+def test_an_envelope_of_a_later_version_is_known_for_that_whatever_it_holds(
+    category: str, payload: bytes
+) -> None:
+    def written(version: str) -> bytes:
+        kind = b'{"domain":"agentic","category":"%s","version":"%s"}' % (category.encode(), version.encode())
+        return b'{"id":"m","type":%s,"payload":%s,"meta":{}}' % (kind, payload)
+
+    for version in ("v2", "v17"):
+        with pytest.raises(JournalTooNew, match="newer workers"):
+            read_payload(written(version), "here")
+    for version in ("v0", "v", "2", "v2.1", "v-2", "V2", "v02", "v" + "9" * 5000, "v²"):
+        with pytest.raises(InvalidMessage):
+            read_payload(written(version), "here")
+    with pytest.raises(InvalidMessage, match="domain"):
+        read_payload(written("v2").replace(b"agentic", b"others"), "here")
+
+
+def test_what_only_flyball_says_is_known_for_newer_too() -> None:
+    written = b'{"type":{"domain":"flyball","category":"time","version":"v%d"},"flyball":[]}'
+    with pytest.raises(JournalTooNew, match="newer"):
+        read_exact(written % (VERSION + 1), int, "here")
+    with pytest.raises(InvalidMessage):
+        read_exact(written % VERSION, int, "here")
+
+
+async def test_what_others_say_in_a_later_version_waits_for_a_newer_worker(journal: NatsJournal) -> None:
+    task = TaskMessage(task_id=new_id(), role="general", model="default", prompt="Hello")
+    said = UserMessage(
+        message_id=new_id(), channel_type="slack", channel_id="v", user_id="ann", content="Hello"
+    )
+    sent = {task_subject(task.task_id): write(task, "t"), message_subject("slack", "v"): write(said, "m")}
+    bus, agent = Bus(journal.connection, journal.layout), agents()[0]
+    await bus.set_up()
+    # By each kind of worker, these are read as those are.
+    sent |= {"agent.request.one": sent[task_subject(task.task_id)], "tool.execute.book": write(task, "x")}
+    async with Crew(journal, agents(), KINDS, hold=1.0):
+        for subject, data in sent.items():
+            await bus.publish(subject, data.replace(b'"v1"', b'"v2"'), new_id())
+        runtime = NatsRuntime(journal)
+        other = await runtime.submit(agent, "Beside it")
+        assert (await runtime.result(agent, other)).output == "Beside it"
+        await asyncio.sleep(1.0)  # one that is put aside is so at the first try
+    assert not await dead_letters(bus), "nothing is put aside"
 
 
 async def test_a_task_of_a_newer_release_waits_for_a_newer_worker(

@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from flyball.runtime.nats import NatsOptions
     from flyball.runtime.nats.crew import Kind
 
-_EVERY = "loop,model,tools"
+_CARRYING = "loop,model,tools"
+"""What is served unless it is said: who talks with people goes by a policy, and is told to."""
 _KINDS: tuple[Kind, ...] = ("loop", "model", "tools", "dispatch")
+_ALL = "all"
 
 
 def worker(
     agents: Annotated[str, Parameter(name="AGENTS")],
     /,
     *,
-    serve: str = _EVERY,
+    serve: str = _CARRYING,
     endpoint: tuple[str, ...] = (),
     deps: str | None = None,
     policy: Path | None = None,
@@ -44,7 +46,7 @@ def worker(
     Args:
         agents: The agents: module, or module:name of one or of a list of them.
         serve: What this one does: loop, model, tools, or some of them with commas between; and dispatch,
-            which takes what people say on channels, and tells them what becomes of it.
+            which takes what people say on channels, and tells them what becomes of it. Or all of these.
         endpoint: How much it asks of a model, as MODEL=rpm:60,concurrent:4: calls begun in a minute, calls at
             once. May be said for several models.
         deps: What agents and tools get as ctx.deps: module:name of it, or of a function that makes it.
@@ -120,7 +122,9 @@ async def _work(options: NatsOptions, agents: list[Any], kinds: list[Kind], deps
 
 def _kinds(serve: str) -> list[Kind]:
     kinds = [kind.strip() for kind in serve.split(",") if kind.strip()]
+    if kinds == [_ALL]:
+        return list(_KINDS)
     wrong = [kind for kind in kinds if kind not in _KINDS]
     if wrong or not kinds:
-        raise UserError(f"--serve {serve}: there are {', '.join(_KINDS)}")
+        raise UserError(f"--serve {serve}: there are {', '.join(_KINDS)}, or {_ALL}")
     return cast("list[Kind]", list(dict.fromkeys(kinds)))

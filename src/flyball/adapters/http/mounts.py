@@ -13,7 +13,7 @@ from flyball.adapters.http.limits import Limits, Places
 from flyball.adapters.http.passed import Passed
 from flyball.adapters.http.problems import Forbidden, ShuttingDown
 from flyball.adapters.http.rights import check_scope, person_of
-from flyball.adapters.http.serving import Services
+from flyball.adapters.http.serving import Services, service_of
 from flyball.adapters.http.tokens import Scope as Right
 from flyball.core.errors import NotPermitted
 from flyball.orchestrate.permissions import Person
@@ -35,7 +35,7 @@ class Callers:
             FlyballError: its service cannot be had.
         """
         principal = scope[PASSED].principal
-        service = await self._services(principal.tenant)
+        service = await service_of(self._services, principal.tenant)
         check_scope(principal, service.policy, Right.RUN)
         return service
 

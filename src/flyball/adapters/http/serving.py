@@ -22,7 +22,7 @@ from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.passed import Passed
 from flyball.adapters.http.problems import Gone, Malformed, ShuttingDown
 from flyball.adapters.http.tokens import Scope as Right
-from flyball.core.errors import FlyballError
+from flyball.core.errors import FlyballError, JournalUnreachable, UserError
 from flyball.orchestrate.service import Service
 
 Services: TypeAlias = Callable[[str], Awaitable[Service]]
@@ -37,6 +37,21 @@ _encode = msgspec.json.Encoder().encode
 
 class _NoQuery(Struct, frozen=True):
     """Of an operation that takes no parameters."""
+
+
+async def service_of(services: Services, tenant: str) -> Service:
+    """The service of a tenant, for somebody who calls.
+
+    Raises:
+        UnknownTenant: there is none.
+        JournalUnreachable: it cannot be had just now. How the server is set up (credentials that were
+            revoked, a file that is gone) is nothing that a caller could mend: for them, that is all it is.
+        FlyballError: it cannot be had for another reason.
+    """
+    try:
+        return await services(tenant)
+    except UserError as error:
+        raise JournalUnreachable(f"the journal cannot be had: {error.message}", tenant=tenant) from error
 
 
 class Serving:
@@ -100,7 +115,7 @@ class Serving:
         self, operation: Operation, values: Mapping[str, str], scope: Scope, receive: Receive
     ) -> Answer | Stream:
         passed: Passed = scope[PASSED]
-        service = await self._services(passed.principal.tenant)
+        service = await service_of(self._services, passed.principal.tenant)
         service.responded = self._metrics.ran
         asking = Asking(
             principal=passed.principal,

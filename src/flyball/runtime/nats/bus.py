@@ -35,6 +35,8 @@ _ROOM = 16_384
 """Bytes of a message that are left to its headers and its subject."""
 _PLAIN = re.compile(r"[!-~]{1,256}", re.ASCII)
 """What can stand in a header as it is: ids are anybody's, and may hold blanks and ends of lines."""
+_COUNT = re.compile(rb"[0-9]{1,18}")
+"""A number as it is kept in the bucket."""
 _TRUSTED = 60.0
 """Seconds for which it is believed that an agent's workers are there, once they were."""
 
@@ -199,37 +201,38 @@ class Bus:
         key = bucket_key(name)
         await self._written(lambda: self._claims.put(key, value))
 
-    async def noted(self, name: str) -> bytes | None:
-        """What was noted under a name last; None where nothing was."""
-        from nats.js.errors import KeyNotFoundError
-
-        key = bucket_key(name)
-        try:
-            found = await self.connection.patiently(lambda: self._claims.get(key))
-        except KeyNotFoundError:
-            return None
-        return found.value or b""
-
     async def is_noted(self, name: str) -> bool:
         """Whether somebody has noted a name."""
-        return await self.noted(name) is not None
+        return await self._kept(bucket_key(name)) is not None
+
+    async def note_told(self, loop_id: str, number: int) -> None:
+        """Note up to which of its events people were told of a loop, where no tools worker may write."""
+        await self._written(lambda: self._claims.put(_told_key(loop_id), b"%d" % number))
+
+    async def told_up_to(self, loop_id: str) -> int:
+        """Up to which of its events people were told of a loop; 0 where that is not known."""
+        return _number(await self._kept(_told_key(loop_id)))
 
     async def begun(self, delivery: Delivery) -> int:
         """See `Tally.begun`."""
-        from nats.js.errors import KeyNotFoundError
-
         key = _tally_key(delivery)
-        try:
-            there = await self.connection.patiently(lambda: self._claims.get(key))
-            before = int(there.value or b"0")
-        except KeyNotFoundError:
-            before = 0
+        before = _number(await self._kept(key))
         await self._written(lambda: self._claims.put(key, b"%d" % (before + 1)))
         return before
 
     async def answered(self, delivery: Delivery) -> None:
         """See `Tally.answered`."""
         await self._written(lambda: self._claims.put(_tally_key(delivery), b"0"))
+
+    async def _kept(self, key: str) -> bytes | None:
+        """What stands under a key of the bucket; None where nothing does."""
+        from nats.js.errors import KeyNotFoundError
+
+        try:
+            found = await self.connection.patiently(lambda: self._claims.get(key))
+        except KeyNotFoundError:
+            return None
+        return found.value or b""
 
     async def _written(self, do: Callable[[], Awaitable[Any]]) -> None:
         """Write into the bucket.
@@ -251,3 +254,13 @@ class Bus:
 
 def _tally_key(delivery: Delivery) -> str:
     return f"begun.{delivery.place}"
+
+
+def _told_key(loop_id: str) -> str:
+    """Of two words, unlike what is claimed and noted: who may write one may not write the other."""
+    return f"told.{bucket_key(loop_id)}"
+
+
+def _number(kept: bytes | None) -> int:
+    """A number that was kept; 0 where none was, or what was cannot be read."""
+    return int(kept) if kept is not None and _COUNT.fullmatch(kept) else 0

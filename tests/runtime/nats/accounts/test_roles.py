@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,17 +18,21 @@ from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
 from flyball.core.tools import Safety
 from flyball.orchestrate.channels import signal_of
+from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.commands import Report
 from flyball.orchestrate.permissions import Policy
 from flyball.runtime.nats import Crew, NatsJournal, NatsRuntime
+from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.channel import NatsChannel
 from flyball.runtime.nats.connection import connect
+from flyball.runtime.nats.crew import KINDS
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.fetching import after
 from flyball.runtime.nats.hiring import Post, hire
 from flyball.runtime.nats.identity import Role
 from flyball.runtime.nats.messages.frame import own
 from flyball.runtime.nats.messages.told import write_signal
+from flyball.runtime.nats.naming import bucket_key
 from flyball.runtime.nats.wire import Kind
 from flyball.testing import ScriptedEngine, tool_call
 from tests.patience import PATIENCE
@@ -115,6 +120,51 @@ async def test_people_are_talked_with_by_a_worker_that_may_do_that(acme: Operate
                     break
         assert (told[-1].type, told[-1].content) == ("result", "Done.")
         assert not await dead_letters(runtime.bus)
+
+
+async def _up_to_the_result(
+    responses: AsyncGenerator[tuple[int, UserResponse]],
+) -> AsyncGenerator[UserResponse]:
+    async for _, response in responses:
+        yield response
+        if response.type == "result":
+            return
+
+
+async def test_nobody_can_keep_people_from_being_told_but_who_tells_them(acme: Operated) -> None:
+    """And what cannot be read is as if nothing had been told."""
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.DISPATCH)) as journal,
+        asyncio.timeout(PATIENCE),
+    ):
+        bus = Bus(journal.connection, journal.layout)
+        await bus.set_up()
+        await bus.note_told("a loop", 7)
+        for role in (Role.TOOLS, Role.MODEL, Role.API):
+            line = await connect(acme.creds("acme", role))
+            try:
+                with pytest.raises(PermissionDenied):
+                    await line.request(f"$KV.CLAIMS.told.{bucket_key('a loop')}", b"999999")
+            finally:
+                await line.aclose()
+        assert await bus.told_up_to("a loop") == 7
+        for garbage in (b"", b"x", b"-1", b"7.5", b"9" * 5000, "٣".encode(), b"\xff"):
+            await journal.connection.request(f"$KV.CLAIMS.told.{bucket_key('a loop')}", garbage)
+            assert await bus.told_up_to("a loop") == 0
+        # Nor do they end the worker who reads them.
+        async with split(acme, agent) as runtime, Crew(journal, [agent], ["dispatch"]):
+            channel = NatsChannel(runtime.bus, "web", "shop")
+            talk = Conversation("web/shop/user:ann").loop_id(1)
+            await journal.connection.request(f"$KV.CLAIMS.told.{bucket_key(talk)}", b"garbage")
+            await channel.say(
+                UserMessage(
+                    message_id="m", channel_type="web", channel_id="shop", user_id="ann", content="Hi."
+                )
+            )
+            async with aclosing(channel.responses()) as responses:
+                told = [one async for one in _up_to_the_result(responses)]
+            assert (told[-1].content, told[-1].in_reply_to) == ("Hello.", talk)
 
 
 async def test_what_may_start_once_is_not_started_again_by_another_worker(acme: Operated) -> None:
@@ -225,6 +275,9 @@ FORBIDDEN = [
     "$JS.API.STREAM.MSG.GET.KV_AGENT_TRAJECTORIES",
     "$O.FLYBALL_WIRE.M.x",
     "$KV.AGENT_LOOPS.one",
+    "$KV.CLAIMS.told.one",
+    "$KV.CLAIMS.begun.AGENT.1",
+    "$KV.CLAIMS.begun.JOURNAL_0.1",
     "fly.j.0.one.ended",
     "agent.response.one",
     "agent.request.one",
@@ -406,6 +459,28 @@ async def test_one_worker_of_all_kinds_may_begin_loops_in_its_tools(acme: Operat
         asyncio.timeout(PATIENCE),
     ):
         assert (await agent.run("?", runtime=runtime)).output == "It is 42."
+
+
+async def test_one_worker_of_all_kinds_talks_with_people_too(acme: Operated) -> None:
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.ALL)) as journal,
+        Crew(journal, [agent], KINDS),
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        channel = NatsChannel(runtime.bus, "web", "shop")
+        await channel.say(
+            UserMessage(message_id="m", channel_type="web", channel_id="shop", user_id="ann", content="Hi.")
+        )
+        async with aclosing(channel.responses()) as responses:
+            told = [one async for one in _up_to_the_result(responses)]
+        assert told[-1].content == "Hello."
+
+
+def test_the_page_has_a_row_for_each_role() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "tenants.md").read_text()
+    assert not [role for role in Role if f"\n| `{role}` | " not in page]
 
 
 async def test_a_worker_whose_credentials_are_revoked_ends_and_says_why(acme: Operated) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -10,13 +11,25 @@ import msgspec
 from msgspec import Raw, Struct
 
 from flyball.core.errors import InvalidMessage, JournalTooNew
-from flyball.core.forms.semstreams import AnyPayload, Envelope, Refusal, read_envelope, write_envelope
+from flyball.core.forms.semstreams import (
+    AnyPayload,
+    Category,
+    Envelope,
+    PayloadType,
+    Refusal,
+    read_envelope,
+    write_envelope,
+)
 
 T = TypeVar("T")
 EXACT = "flyball"
 """The key beside the envelope's own."""
 VERSION = 1
 """The version of what stands under it."""
+_PAYLOAD = PayloadType(Category.TASK)
+"""The domain and the version of all payloads that are read here."""
+_NUMBERED = re.compile("v([1-9][0-9]{0,8})", re.ASCII)
+"""A version as it stands in an envelope's type."""
 
 
 class Exact(Struct, Generic[T], frozen=True):
@@ -32,8 +45,11 @@ class _Type(Struct, frozen=True):
     version: str
 
 
-class _Framed(Struct, Generic[T], frozen=True):
+class _Typed(Struct, frozen=True):
     type: _Type
+
+
+class _Framed(_Typed, Generic[T], frozen=True):
     flyball: Exact[T] | None = None
 
 
@@ -54,7 +70,7 @@ def write(payload: AnyPayload, name: str, body: Struct | None = None) -> bytes:
 
 def own(category: str, name: str, body: Struct) -> bytes:
     """A message that only flyball has: SemStreams has no payload of this kind."""
-    kind = _Type("flyball", category, f"v{VERSION}")
+    kind = _Type(EXACT, category, f"v{VERSION}")
     return msgspec.json.encode({"id": name, "type": kind, EXACT: Exact(VERSION, body)})
 
 
@@ -81,11 +97,14 @@ def read_payload(data: bytes, place: str) -> Envelope:
 
     Raises:
         InvalidMessage: it cannot be read, or lacks something.
+        JournalTooNew: its envelope is of a later version, which newer workers read.
     """
     try:
         envelope = read_envelope(data)
         envelope.validate()
     except InvalidMessage as error:
+        if (newer := _newer(data, place)) is not None:
+            raise newer from error
         refused = InvalidMessage(f"{error.message}")
         refused.details = {**error.details, "subject": place}
         raise refused from error
@@ -103,6 +122,8 @@ def not_for(place: str, payload: object, wanted: str) -> InvalidMessage:
 
 def _unreadable(data: bytes, place: str, error: Exception) -> InvalidMessage | JournalTooNew:
     """Why bytes could not be read, as exactly as it can be told."""
+    if (newer := _newer(data, place)) is not None:
+        return newer
     try:
         exact = _decoder(Raw).decode(data).flyball
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -130,3 +151,25 @@ def _other_release(place: str, version: int) -> InvalidMessage | JournalTooNew:
         subject=place,
         reason=Refusal.OTHER_VERSION,
     )
+
+
+def _newer(data: bytes, place: str) -> JournalTooNew | None:
+    """The error of an envelope of a later version, whatever else stands in it; None of any other."""
+    try:
+        kind = msgspec.json.decode(data, type=_Typed).type
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    known = {_PAYLOAD.domain: _PAYLOAD.version, EXACT: f"v{VERSION}"}.get(kind.domain)
+    if known is None or not _is_later(kind.version, known):
+        return None
+    return JournalTooNew(
+        f"its envelope is of a newer version ({kind.version}; this flyball reads {known}): it is left to "
+        "newer workers",
+        subject=place,
+    )
+
+
+def _is_later(version: str, known: str) -> bool:
+    """Whether a version comes after one that is known; what is no version comes after none."""
+    said, read = _NUMBERED.fullmatch(version), _NUMBERED.fullmatch(known)
+    return said is not None and read is not None and int(said[1]) > int(read[1])

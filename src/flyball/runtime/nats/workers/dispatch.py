@@ -106,8 +106,7 @@ class DispatchWorker:
             address = await whom_to_tell(self._dispatcher.service, loop_id)
             if address is None:
                 return
-            mark = f"told/{loop_id}"
-            known = int(await self._bus.noted(mark) or b"0")
+            known = await self._bus.told_up_to(loop_id)
             told = told_of(self._dispatcher.service, address, loop_id, known, till_it_rests=True)
             last = known
             async with aclosing(joined(told, _JOINED)) as responses:
@@ -115,7 +114,7 @@ class DispatchWorker:
                     await self._publish(response)
                     last = max(last, _number(response, loop_id))
             if last > known:
-                await self._bus.note(mark, b"%d" % last)
+                await self._bus.note_told(loop_id, last)
         finally:
             del self._telling[loop_id]
             done.set()
