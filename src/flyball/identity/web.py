@@ -13,7 +13,6 @@ from errno import EACCES
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from flyball.core.errors import IdentityInvalid, IdentityNotFound, MissingExtra
 from flyball.identity.did import DID
@@ -97,6 +96,8 @@ async def fetch_over_https(url: str, *, private_hosts: bool = False) -> bytes:
         import aiohttp
     except ImportError as error:
         raise MissingExtra("resolving a did:web needs aiohttp: pip install 'flyball[identity]'") from error
+    from urllib.request import getproxies, proxy_bypass
+
     began, host = _origin(url), urlsplit(url).hostname or ""
     if not private_hosts and is_private_host(host):
         raise IdentityInvalid(_not_asked(url), where="did")
