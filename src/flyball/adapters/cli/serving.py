@@ -36,12 +36,9 @@ async def serving(
         ToolFailure: an MCP server cannot be used.
     """
     from flyball.adapters.cli.approving import approval
-    from flyball.adapters.cli.fetching import fetched
-    from flyball.adapters.cli.servers import opened
 
-    async with journal, opened(origin.mcp) as toolsets:
-        whole: dict[str, Any] = {**options, "tools": [*options.get("tools", ()), *toolsets]}
-        agent: Agent[Any, Any] = Agent(await fetched(origin.model), **whole)
+    async with journal, outfitted(origin, options) as outfit:
+        agent = outfit
         if any(tool.spec.approval for tool in agent.config.tools):
             agent = agent.clone(approval=approval(yes=yes))
         system = System(agent, journal=journal, redundancy=Redundancy(n=origin.votes))
@@ -49,6 +46,22 @@ async def serving(
             yield system
         finally:
             await system.aclose()
+
+
+@asynccontextmanager
+async def outfitted(origin: Origin, options: Mapping[str, Any]) -> AsyncGenerator[Agent[Any, Any]]:
+    """An agent with its model's file on this disk, and with the tools of its MCP servers while they are open.
+
+    Raises:
+        ConfigurationFailure: the model cannot be had.
+        ToolFailure: an MCP server cannot be used.
+    """
+    from flyball.adapters.cli.fetching import fetched
+    from flyball.adapters.cli.servers import opened
+
+    async with opened(origin.mcp) as toolsets:
+        whole: dict[str, Any] = {**options, "tools": [*options.get("tools", ()), *toolsets]}
+        yield Agent(await fetched(origin.model), **whole)
 
 
 @asynccontextmanager

@@ -1,0 +1,90 @@
+"""What can be said with a slash at a terminal, beside what the dispatcher's commands are.
+
+They are the dispatcher's `Command`s: it tells them from what is said to an agent, lists them and runs them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flyball.core.errors import UserError
+from flyball.core.messages import Role
+from flyball.orchestrate.channels import Asked, Command
+from flyball.orchestrate.channels.commands import NEW
+from flyball.orchestrate.projections.said import said_in
+from flyball.orchestrate.recorded import load, load_any
+
+if TYPE_CHECKING:
+    from flyball.adapters.cli.channel import TerminalChannel
+
+
+def terminal_commands(channel: TerminalChannel) -> dict[str, Command]:
+    """The commands of a terminal's channel, by name."""
+
+    async def model(asked: Asked) -> str:
+        if asked.words:
+            await channel.use(asked.words)
+        return channel.model
+
+    async def new(asked: Asked) -> str:
+        channel.forget()
+        return ""
+
+    async def attach(asked: Asked) -> str:
+        from flyball.adapters.cli.attaching import attachment_in
+
+        if not asked.words:
+            raise UserError("/attach FILE: name the file")
+        attachment = attachment_in(Path(asked.words))
+        channel.attached = (*channel.attached, attachment)
+        return f"{attachment.name} ({attachment.size} bytes) goes along with what you say next"
+
+    async def why(asked: Asked) -> str:
+        from flyball.adapters.cli.page import print_explanation
+        from flyball.orchestrate.projections.explanation import explain
+        from flyball.orchestrate.rendering import with_prompts
+
+        if not channel.at:
+            raise UserError("nothing was answered yet")
+        events, _ = await load(channel.journal, channel.at)
+        print_explanation(await with_prompts(explain(events)))
+        return ""
+
+    async def save(asked: Asked) -> str:
+        if not asked.words:
+            raise UserError("/save FILE: name the file")
+        _write(Path(asked.words), await _written(channel))
+        return f"written to {asked.words}"
+
+    async def leave(asked: Asked) -> str:
+        channel.is_left = True
+        return ""
+
+    quit_ = Command("/quit", "leave (Ctrl-D does too; Ctrl-C stops an answer)", leave)
+    return {
+        NEW: Command("/new [TEXT]", "begin anew", new),
+        "model": Command("/model [NAME]", "which model answers; with a name, that one from here on", model),
+        "attach": Command("/attach FILE", "have a file go along with what you say next", attach),
+        "why": Command("/why", "explain the last answer: what was sent, what came back", why),
+        "save": Command("/save FILE", "write the conversation down, as Markdown", save),
+        "quit": quit_,
+        "exit": quit_,
+        "q": quit_,
+    }
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.expanduser().write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror or error}") from error
+
+
+async def _written(channel: TerminalChannel) -> str:
+    """The conversation as Markdown."""
+    if not channel.answered:
+        return ""
+    _, state = await load_any(channel.journal, channel.answered)
+    said = [message for message in said_in(state) if message.text and message.role is not Role.TOOL]
+    return "".join([f"**{message.role}**\n\n{message.text.strip()}\n\n" for message in said])
