@@ -42,6 +42,7 @@ class Answer:
         self._quiet = quiet
         self._began = time.monotonic()
         self._written = ""
+        self._piece_of = ""
         self._calls: dict[int, tuple[str, list[str]]] = {}
         self._status: Status | None = None
 
@@ -72,6 +73,10 @@ class Answer:
     def tell(self, response: UserResponse) -> None:
         """Show something that is told on the way. The end is shown by `close`, from the run's response."""
         if response.type == ResponseType.STREAM:
+            answer = response.response_id.partition("/piece/")[0]
+            if answer != self._piece_of:
+                self._end_line()  # another answer begins: something was said to the loop meanwhile
+            self._piece_of = answer
             self._write(response.content)
         elif any(block.type == BlockType.PROGRESS for block in response.blocks):
             if not self._written:  # it was said before anybody listened

@@ -140,6 +140,11 @@ class TerminalChannel:
         await self._runtime.aclose()
         await self.journal.close()
 
+    @property
+    def next_words(self) -> str:
+        """What may be said to the loop that was stopped."""
+        return "/approve or /reject REASON" if self._waits else "/resume"
+
     # Saying
 
     async def say(self, text: str) -> int:
@@ -186,11 +191,13 @@ class TerminalChannel:
     def _message(self, text: str) -> UserMessage:
         """What was typed, as a message; a command is told from what is said as the dispatcher does it."""
         command, reply_to = command_in(text), ""
+        is_said = command is None or (command[0] == NEW and bool(command[1]))
         if command is None:
             reply_to = self.at if self._waits else self.answered
             if self.at and not reply_to:
                 self._name = new_id()  # nothing was answered here: nothing was said
-        is_said = command is None or (command[0] == NEW and bool(command[1]))
+        elif not is_said:
+            reply_to = self.at  # which is meant where no loop is named, wherever it was begun
         return UserMessage(
             message_id=new_id(),
             channel_type=KIND,

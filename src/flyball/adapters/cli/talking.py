@@ -63,7 +63,9 @@ def _done(work: Coroutine[Any, Any, int], session: Session, channel: TerminalCha
         return session.run(work)
     except CancelledSignal as error:
         run, number = error.details.get(RUN), error.details.get(SIGNAL)
-        more = f"; to go on: flyball resume {short(run)}, or /resume here" if isinstance(run, str) else ""
+        more = ""
+        if isinstance(run, str):
+            more = f"; to go on: flyball resume {short(run)}, or here: {channel.next_words}"
         err().print(f"stopped{more}", style="yellow", soft_wrap=True)
         if number == signal.SIGINT:
             return 0
