@@ -1,7 +1,7 @@
 """Tools that need approval: a person at the terminal says yes or no.
 
-A run that is driven for one command asks while it runs (`approval`). In a conversation the loop waits, and is
-told what the person presses (`pressed`): whoever leaves meanwhile decides later, or elsewhere.
+A run that `flyball ask` begins asks while it runs (`approval`). Loops that wait in the journal are told what
+the person presses (`pressed`).
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ def somebody_is_here() -> bool:
     return sys.stdin.isatty() and err().is_terminal
 
 
-async def pressed(prompt: UserResponse, *, yes: bool) -> tuple[ResponseAction, str] | None:
+async def pressed(prompt: UserResponse, *, yes: bool, may_wait: bool) -> tuple[ResponseAction, str] | None:
     """The action of a prompt that is chosen, with the reason; None where the person leaves it open (Ctrl-D).
 
-    With `yes` it is approved. Where nobody is at a terminal, it is rejected.
+    With `yes` it is approved. Where nobody is at a terminal, it is rejected; so is what is left open, unless
+    it may wait.
     """
     actions = {action.signal: action for action in prompt.actions}
     approve, reject = actions[SignalType.APPROVE], actions[SignalType.REJECT]
@@ -59,7 +60,7 @@ async def pressed(prompt: UserResponse, *, yes: bool) -> tuple[ResponseAction, s
     answer = await _line()
     if not answer:
         err().print()
-        return None
+        return None if may_wait else (reject, _NO)
     said = answer.strip()
     if said.lower() in _YES:
         return approve, ""

@@ -20,7 +20,8 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 from flyball.adapters.cli.answering import Answer
-from flyball.adapters.cli.approving import pressed, somebody_is_here
+from flyball.adapters.cli.approving import somebody_is_here
+from flyball.adapters.cli.deciding import CHANNEL, decided, still_waits
 from flyball.adapters.cli.driven import Driven, default_model
 from flyball.adapters.cli.exits import RUN
 from flyball.adapters.cli.naming import find_run, short
@@ -29,12 +30,12 @@ from flyball.adapters.cli.screen import err, plain
 from flyball.adapters.cli.serving import gives_json, outfitted
 from flyball.adapters.cli.shared import Shared
 from flyball.adapters.cli.slash import terminal_commands
-from flyball.core.errors import CancelledSignal, SignalRefused
+from flyball.core.errors import CancelledSignal
 from flyball.core.events import Outcome, Stage
 from flyball.core.forms.semstreams import Attachment, BlockType, ResponseType, UserMessage, UserResponse
 from flyball.core.ids import new_id
 from flyball.orchestrate.calls import waits_for_results
-from flyball.orchestrate.channels import Address, Dispatcher, signal_of
+from flyball.orchestrate.channels import Address, Dispatcher
 from flyball.orchestrate.channels.commands import NEW, command_in
 from flyball.orchestrate.channels.following import told_of
 from flyball.orchestrate.channels.telling import at_rest
@@ -45,7 +46,6 @@ from flyball.orchestrate.recorded import load_any
 from flyball.orchestrate.service import Service
 from flyball.orchestrate.state import State
 
-KIND = "cli"
 _ROLES = ("admin",)
 _GRACE = 5.0
 """Seconds that what is busy behind an answer has to come to its end."""
@@ -200,7 +200,7 @@ class TerminalChannel:
             reply_to = self.at  # which is meant where no loop is named, wherever it was begun
         return UserMessage(
             message_id=new_id(),
-            channel_type=KIND,
+            channel_type=CHANNEL,
             channel_id=self._name,
             user_id=self._user,
             content=text,
@@ -280,23 +280,9 @@ class TerminalChannel:
     async def _decided(self, prompt: UserResponse, loop_id: str, answer: Answer) -> bool:
         """Have the person decide about a call, if it still waits; False where they leave it open."""
         assert self._dispatcher is not None
-        waiting = {f"{call.loop_id}/{call.call.id}" for call in await self._service.waiting(loop_id)}
-        about = prompt.actions[0].id.partition("/")[2]
-        if f"{prompt.in_reply_to}/{about}" not in waiting:
+        if not await still_waits(self.journal, prompt, loop_id):
             return True
-        answer.pause()
-        self._waits = True
-        chosen = await pressed(prompt, yes=self._driven.yes)
-        if chosen is None:
-            return False
-        action, reason = chosen
-        self._waits = False
-        try:
-            await self._dispatcher.heed(signal_of(action, prompt, new_id(), self._user, reason))
-        except SignalRefused as refused:  # somebody else has decided meanwhile
-            err().print(plain(refused.message), style="yellow", soft_wrap=True)
-        answer.begin()
-        return True
+        return await decided(prompt, self._dispatcher.heed, answer, yes=self._driven.yes, may_wait=True)
 
     # Standing
 
@@ -332,7 +318,7 @@ class TerminalChannel:
         return self._dispatcher.service
 
     def _address(self, name: str) -> Address:
-        return Address(KIND, name, self._user)
+        return Address(CHANNEL, name, self._user)
 
 
 def _is_passing(response: UserResponse) -> bool:
