@@ -13,7 +13,6 @@ told are the dispatcher's. What is the terminal's own:
 from __future__ import annotations
 
 import asyncio
-import getpass
 import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -26,6 +25,7 @@ from flyball.adapters.cli.driven import Driven, default_model
 from flyball.adapters.cli.exits import RUN
 from flyball.adapters.cli.naming import find_run, short
 from flyball.adapters.cli.origin import Origin, origin_of
+from flyball.adapters.cli.person import person
 from flyball.adapters.cli.screen import err, plain
 from flyball.adapters.cli.serving import gives_json, outfitted
 from flyball.adapters.cli.shared import Shared
@@ -39,6 +39,7 @@ from flyball.orchestrate.channels import Address, Dispatcher
 from flyball.orchestrate.channels.commands import NEW, command_in
 from flyball.orchestrate.channels.following import told_of
 from flyball.orchestrate.channels.telling import at_rest
+from flyball.orchestrate.claims import is_claimed
 from flyball.orchestrate.contracts import ExecutionHints
 from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.machines import AnyState, stage
@@ -72,7 +73,7 @@ class TerminalChannel:
         """Whether the person has said that they leave."""
         self._waits = False  # whether the loop that was talked with last waits for somebody
         self._followed = ""  # the loop that is followed, or was last, for what was said last
-        self._user = getpass.getuser()
+        self._user = person()
         self._name = new_id()
         self._told: set[str] = set()  # the ids of what they were told
         self._driven = driven
@@ -229,9 +230,13 @@ class TerminalChannel:
     async def _follow(self, loop_id: str) -> int:
         """Show a loop until it is over, or waits for somebody who does not decide now; the exit code."""
         service = self._service
+        is_driven = self._runtime.driving(loop_id) is not None or is_claimed(self.journal, loop_id)
         _, state = await service.load(loop_id)
         self.at = self._followed = loop_id
-        self._waits = False
+        self._waits = not (is_driven or at_rest(state))
+        if self._waits:  # its agent is not here
+            err().print(self._standing(state), style="yellow", soft_wrap=True)
+            return 0
         answer = Answer(
             typed=gives_json(state),
             tools=bool(state.spec.tools) if isinstance(state, State) else self._origin.has_tools,

@@ -7,12 +7,12 @@ presses is said to the loop.
 from __future__ import annotations
 
 import asyncio
-import getpass
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 
 from flyball.adapters.cli.answering import Answer
 from flyball.adapters.cli.approving import pressed
+from flyball.adapters.cli.person import person
 from flyball.adapters.cli.screen import err, plain
 from flyball.core.errors import SignalRefused
 from flyball.core.forms.semstreams import ResponseType, UserResponse, UserSignal
@@ -90,7 +90,7 @@ async def _decide(journal: Journal, loop_id: str, answer: Answer | None, *, yes:
     async def say(signal: UserSignal) -> None:
         await service.signal(signal.loop_id, signal.signal)
 
-    address = Address(CHANNEL, loop_id, getpass.getuser())
+    address = Address(CHANNEL, loop_id, person())
     async with aclosing(told_of(service, address, loop_id)) as told:
         async for response in told:
             if response.type == ResponseType.PROMPT and await still_waits(journal, response, loop_id):
