@@ -225,6 +225,35 @@ async def test_what_is_gone_on_with_is_told_in_pieces_to_who_comes_later() -> No
         assert [piece async for piece in other.follow("l1") if isinstance(piece, TextDelta)]
 
 
+async def test_who_comes_later_hears_pieces_of_a_runtime_that_speaks_aloud() -> None:
+    model = Hanging("one ", "two")
+    async with LocalRuntime(aloud=True) as runtime:
+        await runtime.submit(Agent(model), "go", loop_id="l1")
+        await model.place.entered.wait()
+        model.place.let_go.set()
+        texts = [one.text async for one in runtime.follow("l1") if isinstance(one, TextDelta)]
+    assert "".join(texts) == "one twodone"
+
+
+async def test_what_is_parked_is_driven_again_by_anybody(tmp_path: Path) -> None:
+    agent, place = hanging_in("tool")
+    async with SQLiteJournal(tmp_path / "runs.db") as journal, LocalRuntime(journal) as runtime:
+        for _ in range(2):
+            await runtime.submit(agent, "go", loop_id="l1")
+            await place.entered.wait()
+            assert runtime.under_way == ("l1",)
+            await runtime.park()
+            place.entered.clear()
+            assert (runtime.under_way, journal.is_claimed("l1")) == ((), False)
+        place.let_go.set()
+        async with LocalRuntime(journal) as other:
+            await other.carry_on(agent.bindings(), "l1")
+            assert (await other.result(agent, "l1")).events
+        assert isinstance((await journal.read("l1"))[-1], Ended)
+        await runtime.submit(agent, "go", loop_id="l2")
+        await runtime.result(agent, "l2")
+
+
 async def test_what_one_runtime_leaves_the_other_goes_on_with() -> None:
     journal = MemoryJournal()
     agent, place = hanging_in("tool")

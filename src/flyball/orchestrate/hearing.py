@@ -63,7 +63,7 @@ def raise_failure(driving: asyncio.Task[Any], loop_id: str) -> None:
     """Raise what a task failed with that drove a loop.
 
     Raises:
-        AgentRunClosed: it was stopped.
+        AgentRunClosed: it was stopped, or something in it ends the program: that is not for who waits to do.
         Exception: whatever it raised.
     """
     if driving.cancelled():
@@ -71,4 +71,12 @@ def raise_failure(driving: asyncio.Task[Any], loop_id: str) -> None:
             f"loop {loop_id!r} is driven no longer: its runtime was closed. It stays as it is recorded",
             loop_id=loop_id,
         )
-    driving.result()
+    error = driving.exception()
+    if error is not None and not isinstance(error, Exception):
+        raise AgentRunClosed(
+            f"loop {loop_id!r} is driven no longer: {type(error).__name__} came from it. "
+            "It stays as it is recorded",
+            loop_id=loop_id,
+        ) from error
+    if error is not None:
+        raise error

@@ -61,10 +61,13 @@ class LocalRuntime:
 
     Args:
         journal: where they are recorded; in memory without it. Whoever made it closes it.
+        aloud: whether models are asked for their answers in pieces also while nobody hears of them: for who
+            follows a loop only once it has begun.
     """
 
-    def __init__(self, journal: Journal | None = None) -> None:
+    def __init__(self, journal: Journal | None = None, *, aloud: bool = False) -> None:
         self._journal = MemoryJournal() if journal is None else journal
+        self._aloud = aloud
         self._carried: dict[str, _Carried] = {}
         """The loops that were begun here and have not ended well: one that failed may be tried again."""
         self._failed: deque[str] = deque()
@@ -154,6 +157,12 @@ class LocalRuntime:
         except TimeoutError:
             return
 
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """The loops that are driven here and wait for nobody; not those under another."""
+        busy = [carried.drive for carried in self._carried.values() if carried.is_busy]
+        return tuple([drive.loop_id for drive in busy if not drive.state.parent_loop_id])
+
     async def aclose(self) -> None:
         """Stop driving. The loops stay as they are recorded."""
         await self._left.aclose()
@@ -161,6 +170,14 @@ class LocalRuntime:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def park(self) -> None:
+        """Stop driving, for now: the loops stay as they are recorded, and anybody may go on with them.
+
+        What is begun or carried on later is driven again. For who waits for none of them any more.
+        """
+        await self.aclose()
+        self._carried.clear()
 
     async def __aenter__(self) -> Self:
         return self
@@ -251,6 +268,7 @@ class LocalRuntime:
         assert isinstance(drive, HeardDrive)
         length, loop_id = drive.length, drive.loop_id
         if not drive.done:
+            drive.aloud = drive.aloud or self._aloud
             drive.hearers = lambda: self._hearing.get(loop_id, ())
             task = asyncio.create_task(self._driven(drive), name=loop_id)
             task.add_done_callback(_looked_at)
@@ -384,5 +402,5 @@ def _looked_at(task: asyncio.Task[None]) -> None:
     error = None if task.cancelled() else task.exception()
     if isinstance(error, LoopTakenOver | Deferred):
         return  # others go on with it
-    if error is not None:
+    if isinstance(error, Exception):  # what ends the program is told by whoever runs it
         _log.error("loop %s is driven no longer, and stays as it is recorded: %s", task.get_name(), error)

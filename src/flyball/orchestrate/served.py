@@ -46,10 +46,22 @@ _LOOK = 0.2
 
 
 class ServedSystem(System):
-    """A system whose runs go on without those who asked for them; `keep` has done what is done for a loop."""
+    """A system whose runs go on without those who asked for them; `keep` has done what is done for a loop.
 
-    def __init__(self, agent: Agent[Any, Any], keep: Keep, responded: Responded, **options: Any) -> None:
+    `lasting`: whether its loops say that a service has begun them.
+    """
+
+    def __init__(
+        self,
+        agent: Agent[Any, Any],
+        keep: Keep,
+        responded: Responded,
+        *,
+        lasting: bool = True,
+        **options: Any,
+    ) -> None:
         super().__init__(agent, **options)
+        self._lasting = lasting
         self._keep = keep
         self._responded = responded
 
@@ -149,6 +161,8 @@ class ServedSystem(System):
 
     def _stamped(self, request: SystemRequest) -> SystemRequest:
         """The request, whose loop will say for which agent it was begun."""
+        if not self._lasting:
+            return request
         metadata = request.metadata or {}
         told: Any = metadata.get(KEY)
         known = cast("dict[str, Any]", told) if isinstance(told, dict) else {}

@@ -74,6 +74,8 @@ class Service:
         deps: what the agents' tools and functions get, where the loops run in this process.
         dead: what was put aside, where there is such a thing.
         policy: who may say what to loops, where it is said who speaks.
+        lasting: whether a loop that is left unfinished is gone on with by a service that comes after this one
+            (`served_by`); without it, that is for whoever began it to say.
         options: what `System` takes besides (`planner`, `redundancy`, ...).
     """
 
@@ -85,6 +87,7 @@ class Service:
         deps: Any = None,
         dead: DeadLetters | None = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        lasting: bool = True,
         **options: Any,
     ) -> None:
         self.runtime = runtime
@@ -101,7 +104,9 @@ class Service:
             name = agent.config.name
             if name in self._systems:
                 raise UserError(f"two agents are called {name!r}: give one another name=")
-            self._systems[name] = ServedSystem(agent, self._begun, self._told, **self._options)
+            self._systems[name] = ServedSystem(
+                agent, self._begun, self._told, lasting=lasting, **self._options
+            )
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property

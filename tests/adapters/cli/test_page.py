@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from inspect import signature
+from typing import Any, cast
 
 from flyball.adapters.cli import exits
 from flyball.adapters.cli.app import app, identity, mcp, models, tenants, tokens
 from flyball.adapters.cli.ask import ask
 from flyball.adapters.cli.driven import Driven
 from flyball.adapters.cli.shared import Shared
-from flyball.adapters.cli.talking import HELP
+from flyball.adapters.cli.slash import terminal_commands
+from flyball.orchestrate.channels.commands import BUILT_IN
 from tests.docs.tables import column
 
 
@@ -38,4 +40,6 @@ def test_exit_codes() -> None:
 
 
 def test_lines_of_a_conversation() -> None:
-    assert [cell.strip("`") for cell in column("cli.md", "line")] == list(HELP)
+    commands = {**BUILT_IN, **terminal_commands(cast("Any", None))}
+    usages = list(dict.fromkeys([command.usage for command in commands.values()]))
+    assert [cell.strip("`") for cell in column("cli.md", "line")] == usages

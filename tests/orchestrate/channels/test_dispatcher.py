@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from flyball import Agent, tool
-from flyball.core.errors import InvalidMessage, InvalidRequest
+from flyball.core.errors import InvalidMessage, InvalidRequest, NotPermitted, UserError
 from flyball.core.events import SignalReceived
 from flyball.core.forms.semstreams import Attachment, ResponseAction, UserMessage, UserResponse, UserSignal
 from flyball.core.messages import user
@@ -20,13 +20,15 @@ from flyball.core.signals import SignalType
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
-from flyball.orchestrate.channels import Asked, Command, Dispatcher, signal_of
+from flyball.orchestrate.channels import Address, Asked, Command, Dispatcher, signal_of
 from flyball.orchestrate.channels.conversations import Conversation
-from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.channels.following import told_of
+from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.permissions import Permission, Permissions, Policy
 from flyball.orchestrate.service import Service
+from flyball.orchestrate.state import State
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.testing import ScriptedEngine
 
@@ -414,3 +416,64 @@ async def test_ids_can_be_written_down(name: str, value: str) -> None:
     async with dispatching(MemoryJournal()) as dispatcher:
         with pytest.raises(InvalidMessage, match=name):
             await dispatcher.take(replace(message("Hello"), **{name: value}))
+
+
+# Channels that have more to say themselves
+
+
+async def test_errors_are_raised_for_channels_that_tell_them(dispatcher: Dispatcher) -> None:
+    with pytest.raises(UserError, match="there is no /nonsense"):
+        await dispatcher.heed(message("/nonsense"))
+    taken = await dispatcher.heed(message("book it"))
+    with pytest.raises(NotPermitted):
+        await dispatcher.heed(message(f"/cancel {taken.in_reply_to}", by="ben"))
+
+
+async def test_a_channel_bounds_its_loops_and_says_where_they_come_from(journal: Journal) -> None:
+    hints = ExecutionHints(temperature=0.5, timeout=30.0)
+    async with dispatching(
+        journal, hints=hints, noted={"flyball": {"model": "m"}, "shop": "7"}
+    ) as dispatcher:
+        taken = await dispatcher.take(message("x", metadata={"shop": "8", "flyball": "y"}))
+        _, state = await dispatcher.service.load(taken.in_reply_to)
+    assert isinstance(state, State)
+    assert state.metadata is not None
+    assert (state.metadata["shop"], state.metadata["flyball"]["model"]) == ("7", "m")
+    assert (state.spec.settings.temperature, state.spec.limits.timeout) == (0.5, 30.0)
+
+
+async def test_beginning_anew_needs_words_or_a_file(dispatcher: Dispatcher) -> None:
+    nothing = await dispatcher.take(message("/new"))
+    assert (nothing.type, "/new TEXT" in nothing.content) == ("error", True)
+    assert "/new TEXT" in (await dispatcher.take(message("/help"))).content
+    note = Attachment(type="file", name="a.txt", content="inside")
+    assert "inside" in (await say(dispatcher, "/new", attachments=(note,))).content
+
+
+async def test_a_loop_that_was_left_is_gone_on_with(journal: Journal) -> None:
+    async with dispatching(journal) as dispatcher:
+        taken = await dispatcher.take(message("book it", by="ben"))
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            await until(course, "prompt")
+    async with LocalRuntime(journal) as runtime:
+        await runtime.signal(taken.in_reply_to, "approve")  # which nobody drives
+    async with dispatching(journal) as dispatcher:
+        foreign = await dispatcher.take(message(f"/resume {taken.in_reply_to}"))
+        assert (foreign.type, "may not resume" in foreign.content) == ("error", True)
+        assert (await dispatcher.take(message("/resume", by="ben"))).type == "text"
+        assert (await told(dispatcher, taken))[-1].content == "book it | booked Rome"
+        over = await dispatcher.take(message("/resume", by="ben"))
+        assert (over.type, "takes no resume" in over.content) == ("error", True)
+
+
+async def test_calls_are_told_to_who_wants_to_hear_of_them(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it", by="ben"))
+    loop, address = taken.in_reply_to, Address("slack", "general", "ben")
+    resting = told_of(dispatcher.service, address, loop, till_it_rests=True, calls=True)
+    called, prompt = [one async for one in resting if one.type != "stream"]
+    called.validate()
+    assert (called.type, called.content) == ("status", 'book {"city":"Rome"}')
+    assert [(block.type, block.content) for block in called.blocks] == [("progress", "book")]
+    rejected = signal_of(prompt.actions[1], prompt, "s", "ben", "too dear")
+    assert (await dispatcher.take(rejected)).type == "status"
+    assert "too dear" in (await told(dispatcher, taken))[-1].content

@@ -1,5 +1,7 @@
 """An answer as it comes: its text on stdout, what is about it on stderr, and the last line with its costs.
 
+It comes as the pieces of a run (`shown`), or as what a person on a channel is told of it (`tell`).
+
 The text of a turn that ends in tool calls is no answer. On a terminal it is shown all the same, because one
 wants to see what happens; elsewhere only the answer is written.
 """
@@ -17,6 +19,7 @@ from flyball.adapters.cli.exits import OK, exit_code
 from flyball.adapters.cli.failing import report
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.screen import err, one_line, plain, write_json
+from flyball.core.forms.semstreams import BlockType, ResponseType, UserResponse
 from flyball.core.messages import FinishReason, Text, ToolCall
 from flyball.inference.stream import Finish, PartEnd, PartStart, StreamEvent, TextDelta, ToolCallDelta
 from flyball.orchestrate.contracts import SystemResponse
@@ -39,6 +42,7 @@ class Answer:
         self._quiet = quiet
         self._began = time.monotonic()
         self._written = ""
+        self._piece_of = ""
         self._calls: dict[int, tuple[str, list[str]]] = {}
         self._status: Status | None = None
 
@@ -46,7 +50,7 @@ class Answer:
         """Read a run to its end, show it, and give its response."""
         response = SystemResponse()
         try:
-            self._wait("thinking")
+            self.begin()
             async for piece in pieces:
                 if isinstance(piece, SystemResponse):
                     response = piece
@@ -54,9 +58,34 @@ class Answer:
                     self._show(piece)
         finally:
             await pieces.aclose()  # first of all: what follows writes, and nobody may be there to read it
-            self._rest()
-            self._end_line()
+            self.pause()
         return response
+
+    def begin(self) -> None:
+        """Show that something is waited for."""
+        self._wait("thinking")
+
+    def pause(self) -> None:
+        """Stop showing that something is waited for, and end the line: something else is written next."""
+        self._rest()
+        self._end_line()
+
+    def tell(self, response: UserResponse) -> None:
+        """Show something that is told on the way. The end is shown by `close`, from the run's response."""
+        if response.type == ResponseType.STREAM:
+            answer = response.response_id.partition("/piece/")[0]
+            if answer != self._piece_of:
+                self._end_line()  # another answer begins: something was said to the loop meanwhile
+            self._piece_of = answer
+            self._write(response.content)
+        elif any(block.type == BlockType.PROGRESS for block in response.blocks):
+            if not self._written:  # it was said before anybody listened
+                self._write("".join([one.content for one in response.blocks if one.type == BlockType.TEXT]))
+            self._asks_for([response.content])
+        elif response.type == ResponseType.STATUS and err().is_terminal:
+            self.pause()
+            err().print(one_line(response.content), style="dim")
+            self._wait("working")
 
     def close(self, response: SystemResponse) -> int:
         """Write what has not been written yet, and the last line; gives the exit code."""
@@ -95,13 +124,16 @@ class Answer:
         calls = [call for call in self._calls.values() if not call[0].startswith(OUTPUT_TOOL_NAME)]
         self._calls = {}
         if calls:
-            self._end_line()
-            self._written = ""
-            self._rest()
-            if err().is_terminal:
-                for name, arguments in calls:
-                    err().print(f"→ {name} {one_line(''.join(arguments) or '{}', 200)}", style="dim cyan")
-            self._wait("working")
+            self._asks_for([f"{name} {''.join(arguments) or '{}'}" for name, arguments in calls])
+
+    def _asks_for(self, calls: list[str]) -> None:
+        """The model wants to have tools run: what it said before that was no answer."""
+        self.pause()
+        self._written = ""
+        if err().is_terminal:
+            for call in calls:
+                err().print(f"→ {one_line(call, 200)}", style="dim cyan")
+        self._wait("working")
 
     def _write(self, text: str) -> None:
         if self._streams and text:

@@ -1,4 +1,8 @@
-"""Tools that need approval: a person at the terminal says yes or no."""
+"""Tools that need approval: a person at the terminal says yes or no.
+
+A run that `flyball ask` begins asks while it runs (`approval`). Loops that wait in the journal are told what
+the person presses (`pressed`).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,14 @@ from typing import Any
 
 from flyball.adapters.cli.screen import err, one_line
 from flyball.core.context import RunContext
+from flyball.core.forms.semstreams import ResponseAction, UserResponse
 from flyball.core.messages import ToolCall
+from flyball.core.signals import SignalType
 from flyball.orchestrate.bindings import Approval
 
 _NOBODY = "nobody is here to approve it (--yes approves all calls)"
+_NO = "the user said no"
+_YES = ("y", "yes")
 
 
 def approval(*, yes: bool) -> Approval:
@@ -20,13 +28,43 @@ def approval(*, yes: bool) -> Approval:
     async def decide(context: RunContext[Any], call: ToolCall) -> bool | str:
         if yes:
             return True
-        if not (sys.stdin.isatty() and err().is_terminal):
+        if not somebody_is_here():
             return _NOBODY
         err().print(f"? run {call.name} {one_line(call.args_json, 500)} [y/N] ", style="yellow", end="")
         answer = await _line()
-        return True if answer.strip().lower() in ("y", "yes") else "the user said no"
+        return True if answer.strip().lower() in _YES else _NO
 
     return decide
+
+
+def somebody_is_here() -> bool:
+    """Whether there is a terminal at which a person can be asked."""
+    return sys.stdin.isatty() and err().is_terminal
+
+
+async def pressed(prompt: UserResponse, *, yes: bool, may_wait: bool) -> tuple[ResponseAction, str] | None:
+    """The action of a prompt that is chosen, with the reason; None where the person leaves it open (Ctrl-D).
+
+    With `yes` it is approved. Where nobody is at a terminal, it is rejected; so is what is left open, unless
+    it may wait.
+    """
+    actions = {action.signal: action for action in prompt.actions}
+    approve, reject = actions[SignalType.APPROVE], actions[SignalType.REJECT]
+    if yes:
+        return approve, ""
+    if not somebody_is_here():
+        return reject, _NOBODY
+    about = " ".join([one_line(block.content, 500) for block in prompt.blocks])
+    asked = f"? {one_line(prompt.content)} {about} [y/N, or why not] "
+    err().print(asked, style="yellow", end="", soft_wrap=True)
+    answer = await _line()
+    if not answer:
+        err().print()
+        return None if may_wait else (reject, _NO)
+    said = answer.strip()
+    if said.lower() in _YES:
+        return approve, ""
+    return reject, _NO if said.lower() in ("", "n", "no") else said
 
 
 async def _line() -> str:

@@ -35,17 +35,17 @@ def chat(
         driven: Options of commands that drive a run.
         shared: Options of all commands.
     """
-    from flyball.adapters.cli.conversation import Conversation
+    from flyball.adapters.cli.channel import TerminalChannel
     from flyball.adapters.cli.talking import talk
 
     if shared.json:
         raise UserError("a conversation is for people: flyball ask --json answers programs")
     hints = settings(max_tokens, temperature, deadline)
     with Session() as session:
-        conversation = Conversation(driven, shared, system, hints)
+        channel = TerminalChannel(driven, shared, system, hints)
         try:
-            session.run(conversation.open(resume))
-            return talk(session, conversation)
+            session.run(channel.open(resume))
+            return talk(session, channel)
         finally:
             session.rest()
-            session.run(conversation.close())
+            session.run(channel.close())

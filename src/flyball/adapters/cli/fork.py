@@ -55,4 +55,4 @@ async def _fork(
     journal = shared.open()
     async with serving(journal, origin, origin.options(), yes=driven.yes) as system:
         forked = await system.fork(loop_id, turn, prompt=prompt or None, **changes)
-        return await go_on(system, journal, forked, as_json=shared.json, quiet=driven.quiet)
+        return await go_on(system, journal, forked, as_json=shared.json, quiet=driven.quiet, yes=driven.yes)

@@ -76,4 +76,4 @@ async def _resume(name: str, verdict: Signal | None, take_over: bool, driven: Dr
         origin = origin_of(events, state).changed(driven)
     journal = shared.open()
     async with serving(journal, origin, origin.options(), yes=driven.yes) as system:
-        return await go_on(system, journal, loop_id, as_json=shared.json, quiet=driven.quiet)
+        return await go_on(system, journal, loop_id, as_json=shared.json, quiet=driven.quiet, yes=driven.yes)

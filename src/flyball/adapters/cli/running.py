@@ -13,19 +13,22 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from flyball.adapters.cli.exits import stopped
 from flyball.adapters.cli.failing import report
 from flyball.adapters.cli.threads import Threads
-from flyball.core.errors import CancelledSignal, ToolExecutionFailed
+from flyball.core.errors import CancelledSignal, FlyballError, ToolExecutionFailed
 
 T = TypeVar("T")
 _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # not on Windows
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *((_HANGUP,) if _HANGUP is not None else ()))
 _PATIENCE = 3.0
 """Seconds that work has to come to its end in when it is cancelled."""
+_TRIES = 8
+"""How often work is told to end whose event loop is ended again and again."""
 
 
 class Session:
@@ -76,12 +79,27 @@ class Session:
                 raise
             raise stopped(self._came or signal.SIGINT, error) from None
         except SystemExit as error:
+            self._abandon()
             raise ToolExecutionFailed(
                 f"a tool exits the program (SystemExit: {error}), and may not: let it raise an error, which "
                 "the model reads. What was recorded stays: flyball resume goes on with it"
             ) from error
         finally:
             self._task = None
+
+    def _abandon(self) -> None:
+        """Have the work come to its end that waits for a task which has ended the event loop."""
+        task = self._task
+        if task is None:
+            return
+        for _ in range(_TRIES):
+            if task.done():
+                break
+            task.cancel()
+            with suppress(asyncio.CancelledError, SystemExit, FlyballError):
+                self._loop.run_until_complete(task)
+        if task.done() and not task.cancelled():
+            task.exception()  # it is known why
 
     def rest(self) -> None:
         """Give the signals back while nothing runs, and forget the one that came.

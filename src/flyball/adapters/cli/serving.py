@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from flyball.adapters.cli.exits import RUN
 from flyball.adapters.cli.naming import short
@@ -20,9 +20,13 @@ from flyball.orchestrate.machines import AnyState
 from flyball.orchestrate.patterns.redundant import Redundancy
 from flyball.orchestrate.recorded import load_any
 from flyball.orchestrate.serving.flows import recorded_request
+from flyball.orchestrate.serving.trying import last_of
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 from flyball.runtime.sqlite import SQLiteJournal
+
+if TYPE_CHECKING:
+    from flyball.adapters.cli.answering import Answer
 
 
 @asynccontextmanager
@@ -36,12 +40,9 @@ async def serving(
         ToolFailure: an MCP server cannot be used.
     """
     from flyball.adapters.cli.approving import approval
-    from flyball.adapters.cli.fetching import fetched
-    from flyball.adapters.cli.servers import opened
 
-    async with journal, opened(origin.mcp) as toolsets:
-        whole: dict[str, Any] = {**options, "tools": [*options.get("tools", ()), *toolsets]}
-        agent: Agent[Any, Any] = Agent(await fetched(origin.model), **whole)
+    async with journal, outfitted(origin, options) as outfit:
+        agent = outfit
         if any(tool.spec.approval for tool in agent.config.tools):
             agent = agent.clone(approval=approval(yes=yes))
         system = System(agent, journal=journal, redundancy=Redundancy(n=origin.votes))
@@ -49,6 +50,22 @@ async def serving(
             yield system
         finally:
             await system.aclose()
+
+
+@asynccontextmanager
+async def outfitted(origin: Origin, options: Mapping[str, Any]) -> AsyncGenerator[Agent[Any, Any]]:
+    """An agent with its model's file on this disk, and with the tools of its MCP servers while they are open.
+
+    Raises:
+        ConfigurationFailure: the model cannot be had.
+        ToolFailure: an MCP server cannot be used.
+    """
+    from flyball.adapters.cli.fetching import fetched
+    from flyball.adapters.cli.servers import opened
+
+    async with opened(origin.mcp) as toolsets:
+        whole: dict[str, Any] = {**options, "tools": [*options.get("tools", ()), *toolsets]}
+        yield Agent(await fetched(origin.model), **whole)
 
 
 @asynccontextmanager
@@ -99,17 +116,33 @@ def gives_json(state: AnyState) -> bool:
     return output is not None and output.schema is not None
 
 
-async def go_on(system: System, journal: Journal, loop_id: str, *, as_json: bool, quiet: bool) -> int:
-    """Drive a recorded run to its end and show it; one that ended badly is tried again. The exit code."""
-    from flyball.adapters.cli.answering import respond
+async def go_on(
+    system: System, journal: Journal, loop_id: str, *, as_json: bool, quiet: bool, yes: bool
+) -> int:
+    """Drive a recorded run to its end and show it; one that ended badly is tried again. The exit code.
+
+    Where its calls wait for approval, whoever is here is asked; with `yes` they are approved.
+    """
+    from flyball.adapters.cli.answering import Answer, print_response
 
     _, state = await load_any(journal, loop_id)
     pieces = system.resume_stream(loop_id, retry=True)
-    async with leaving(journal, loop_id):
-        return await respond(
-            only_response(pieces) if _is_plan(state) else pieces,
-            as_json=as_json,
-            typed=gives_json(state),
-            tools=bool(state.spec.tools) if isinstance(state, State) else bool(system.agent.config.tools),
-            quiet=quiet,
-        )
+    pieces = only_response(pieces) if _is_plan(state) else pieces
+    tools = bool(state.spec.tools) if isinstance(state, State) else bool(system.agent.config.tools)
+    answer = None if as_json else Answer(typed=gives_json(state), tools=tools, quiet=quiet)
+    async with leaving(journal, loop_id), _decisions(journal, state, answer, yes=yes):
+        response = await (last_of(pieces) if answer is None else answer.shown(pieces))
+    return print_response(response) if answer is None else answer.close(response)
+
+
+def _decisions(
+    journal: Journal, state: AnyState, answer: Answer | None, *, yes: bool
+) -> AbstractAsyncContextManager[None]:
+    """Who decides about a run's calls while it is driven here: nobody need be asked of one with a judge."""
+    if isinstance(state, State) and (
+        state.spec.judges or not any(tool.approval for tool in state.spec.tools.values())
+    ):
+        return nullcontext()
+    from flyball.adapters.cli.deciding import asking
+
+    return asking(journal, state.loop_id, answer, yes=yes)

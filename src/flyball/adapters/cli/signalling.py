@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.naming import short
+from flyball.adapters.cli.person import person
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.screen import err, out, write_json
 from flyball.adapters.cli.shared import SHARED, Shared
@@ -39,7 +39,7 @@ def signal(
         cluster: The NATS server.
         shared: Options of all commands.
     """
-    said = Signal(kind, by=by or getpass.getuser(), text=text, call_id=call)  # pyright: ignore[reportArgumentType]
+    said = Signal(kind, by=by or person(), text=text, call_id=call)  # pyright: ignore[reportArgumentType]
     return run(_signal(run_id, said, cluster, shared))
 
 

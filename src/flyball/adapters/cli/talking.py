@@ -1,46 +1,33 @@
-"""The prompt of a conversation: lines that are typed, commands that begin with a slash."""
+"""The prompt of a conversation: lines that are typed, each said on the terminal's channel."""
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Coroutine
 from contextlib import suppress
-from pathlib import Path
+from typing import Any
 
-from flyball.adapters.cli.conversation import Conversation
+from flyball.adapters.cli.channel import TerminalChannel
+from flyball.adapters.cli.exits import RUN, SIGNAL
 from flyball.adapters.cli.failing import report
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.places import CHAT_HISTORY, data_folder
 from flyball.adapters.cli.running import Session
 from flyball.adapters.cli.screen import err
-from flyball.core.errors import CancelledSignal, FlyballError, UserError
-
-HELP = {
-    "/help": "what can be said here",
-    "/model [NAME]": "which model answers; with a name, that one from here on",
-    "/new": "begin anew",
-    "/why": "explain the last answer: what was sent, what came back",
-    "/save FILE": "write the conversation down, as Markdown",
-    "/quit": "leave (Ctrl-D does too; Ctrl-C stops an answer)",
-}
+from flyball.core.errors import CancelledSignal, FlyballError
 
 
-def talk(session: Session, conversation: Conversation) -> int:
+def talk(session: Session, channel: TerminalChannel) -> int:
     """Talk until the end; gives the exit code. Where stdin is no terminal, each line is said in turn."""
     terminal = sys.stdin.isatty()
     if terminal:
-        err().print(f"{conversation.model} · /help for help, Ctrl-D to leave", style="dim")
-    code = 0
+        err().print(f"{channel.model} · /help for help, Ctrl-D to leave", style="dim")
+    code = _done(channel.pick_up(), session, channel)
     with _line_editing(terminal):
-        while (line := _read(session, terminal)) is not None:
-            if not line.strip():
-                continue
-            if line.startswith("/"):
-                if line.split()[0] in ("/quit", "/exit", "/q"):
-                    break
-                code = _command(line, session, conversation)
-            else:
-                code = _said(line, session, conversation)
+        while not channel.is_left and (line := _read(session, terminal)) is not None:
+            if line.strip():
+                code = _done(channel.say(line), session, channel)
     return 0 if terminal else code
 
 
@@ -70,58 +57,22 @@ def _read(session: Session, terminal: bool) -> str | None:
         lines.append(line.removesuffix("\\"))
 
 
-def _said(line: str, session: Session, conversation: Conversation) -> int:
+def _done(work: Coroutine[Any, Any, int], session: Session, channel: TerminalChannel) -> int:
+    """Do something on the channel, and tell what goes wrong with it; gives the exit code."""
     try:
-        return session.run(conversation.say(line))
+        return session.run(work)
     except CancelledSignal as error:
-        run = short(conversation.last_run)
-        err().print(f"stopped; to go on: flyball resume {run}", style="yellow")
-        return report(error, as_json=False) if error.details.get("signal") != 2 else 0
+        run, number = error.details.get(RUN), error.details.get(SIGNAL)
+        more = ""
+        if isinstance(run, str):
+            more = f"; to go on: flyball resume {short(run)}, or here: {channel.next_words}"
+        err().print(f"stopped{more}", style="yellow", soft_wrap=True)
+        if number == signal.SIGINT:
+            return 0
+        channel.is_left = True  # whoever ends the process does not mean the answer alone
+        return report(error, as_json=False)
     except FlyballError as error:
         return report(error, as_json=False)
-
-
-def _command(line: str, session: Session, conversation: Conversation) -> int:
-    name, _, rest = line.partition(" ")
-    rest = rest.strip()
-    commands: dict[str, Callable[[], None]] = {
-        "/help": _help,
-        "/model": lambda: _model(session, conversation, rest),
-        "/new": conversation.forget,
-        "/why": lambda: _why(session, conversation),
-        "/save": lambda: _save(conversation, rest),
-    }
-    try:
-        if name not in commands:
-            raise UserError(f"there is no {name}; there are {', '.join(commands)}, /quit")
-        commands[name]()
-    except FlyballError as error:
-        return report(error, as_json=False)
-    return 0
-
-
-def _help() -> None:
-    for name, about in HELP.items():
-        err().print(f"  {name:14} {about}")
-
-
-def _model(session: Session, conversation: Conversation, name: str) -> None:
-    if name:
-        session.run(conversation.use(name))
-    err().print(conversation.model, style="dim")
-
-
-def _why(session: Session, conversation: Conversation) -> None:
-    from flyball.adapters.cli.page import print_explanation
-
-    print_explanation(session.run(conversation.explained()))
-
-
-def _save(conversation: Conversation, file: str) -> None:
-    if not file:
-        raise UserError("/save FILE: name the file")
-    conversation.save(Path(file))
-    err().print(f"written to {file}", style="dim")
 
 
 class _line_editing:  # noqa: N801 - it is used as a function

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from flyball.core.errors import UserError
+from flyball.core.errors import SignalRefused, UserError
 from flyball.core.events import Stage
 from flyball.core.forms.semstreams import UserMessage
 from flyball.core.signals import Signal, SignalType
@@ -31,6 +31,8 @@ from flyball.orchestrate.service import Service
 _COMMAND = re.compile(r"/(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?:\s+(?P<words>.*))?\s*", re.DOTALL)
 _OPEN = tuple([str(stage) for stage in Stage if not stage.is_terminal] + ["deferred", "interrupted"])
 _LISTED = 20
+NEW = "new"
+"""The command whose words are said to an agent, as the first of a conversation."""
 
 
 class Asked(Struct, frozen=True):
@@ -84,7 +86,7 @@ def command_in(text: str) -> tuple[str, str] | None:
 
 
 async def _help(asked: Asked) -> str:
-    known = asked.commands.values()
+    known = dict.fromkeys(asked.commands.values())  # one may have several names
     width = max([len(command.usage) for command in known])
     return "\n".join([f"{command.usage:<{width}}  {command.about}" for command in known])
 
@@ -119,6 +121,21 @@ def _signalling(kind: SignalType) -> Run:
     return say
 
 
+async def _resume(asked: Asked) -> str:
+    try:
+        return await _signalling(SignalType.RESUME)(asked)
+    except SignalRefused:
+        loop_id = asked.loop(asked.words)
+        if (await asked.service.stage(loop_id)).is_terminal:
+            raise
+        await asked.service.resume(loop_id, who=asked.who)  # nobody has paused it, but perhaps it was left
+        return f"resume: {loop_id} is {await asked.service.stage(loop_id)}"
+
+
+async def _new(asked: Asked) -> str:
+    raise UserError("/new TEXT: say what to begin with")
+
+
 async def _approve(asked: Asked) -> str:
     loop_id, words = await _loop_first(asked)
     return await _decided(asked, loop_id, SignalType.APPROVE, call_id=words or None)
@@ -151,9 +168,10 @@ BUILT_IN: Mapping[str, Command] = {
     "status": Command("/status [LOOP]", "how a loop stands", _status, Permission.VIEW),
     "cancel": Command("/cancel [LOOP]", "stop a loop", _signalling(SignalType.CANCEL)),
     "pause": Command("/pause [LOOP]", "pause it", _signalling(SignalType.PAUSE)),
-    "resume": Command("/resume [LOOP]", "go on with it", _signalling(SignalType.RESUME)),
+    "resume": Command("/resume [LOOP]", "go on with one that is paused, or was left", _resume),
     "retry": Command("/retry [LOOP]", "try one again that failed", _signalling(SignalType.RETRY)),
     "approve": Command("/approve [LOOP] [CALL]", "let the calls run that wait, or one of them", _approve),
     "reject": Command("/reject [LOOP] [REASON]", "refuse the calls that wait", _reject),
+    NEW: Command("/new TEXT", "begin anew: nothing was said before", _new),
 }
-"""The commands that are always there. `/new TEXT` is not among them: it is said to an agent."""
+"""The commands that are always there. `/new` runs only without words: those would be said to an agent."""

@@ -5,6 +5,7 @@ Rules:
   same: a channel may deliver as often as it likes. Known are the last 10,000 messages that were taken here,
   and, from the journal, those of the last loops of a conversation, whoever took them.
 - What may not be, or cannot be done, is answered by an error; what failed and may be tried again is raised.
+  A channel that tells of errors by itself has them all raised (`heed`).
 - Who may do what, the service's `Permissions` say; the roles of who speaks, the channel knows.
 - Whom to tell of a loop stands in its journal. `follow` tells it, from there.
 """
@@ -15,7 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,10 +37,10 @@ from flyball.core.messages import Message
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.attachments import message_of
-from flyball.orchestrate.channels.commands import BUILT_IN, Asked, Command, command_in
+from flyball.orchestrate.channels.commands import BUILT_IN, NEW, Asked, Command, command_in
 from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.channels.following import told_of
-from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState
 from flyball.orchestrate.permissions import Permission, Person, apart, owner_of
@@ -50,7 +51,6 @@ from flyball.orchestrate.service import Service
 Roles: TypeAlias = Callable[[UserMessage | UserSignal], Iterable[str]]
 """The roles of who said something. Whoever carries a channel has made sure who they are."""
 
-_NEW = "new"
 _AGENT = "agent"
 """The key of a message's metadata under which it may name an agent."""
 _LOOKED_BACK = 4
@@ -82,6 +82,9 @@ class Dispatcher:
         auto_continue: whether what is said goes on from what was said before in the same conversation. Also
             without it, a message that replies to a loop does.
         commands: what can be said with a slash, by name, beside what always can (`BUILT_IN`).
+        hints: how each loop is run that begins here: its time, the model's settings.
+        noted: what each of them says of itself in its metadata, such as its `Provenance`. What people say
+            about their messages cannot take its place.
     """
 
     def __init__(
@@ -92,6 +95,8 @@ class Dispatcher:
         roles: Roles = nobody_special,
         auto_continue: bool = True,
         commands: Mapping[str, Command] | None = None,
+        hints: ExecutionHints = ExecutionHints(),  # noqa: B008 - it is frozen
+        noted: Mapping[str, Any] | None = None,
     ) -> None:
         self.service = service
         self.permissions = service.policy.permissions
@@ -99,6 +104,8 @@ class Dispatcher:
         self._agent = agent or next(iter(service.systems), "")
         self._roles = roles
         self._auto_continue = auto_continue
+        self._hints = hints
+        self._noted = dict(noted or {})
         self._taken: OrderedDict[tuple[str, str, str], _Taken] = OrderedDict()
         """What was answered to the last messages, by conversation, person and message."""
         service.system(self._agent)  # an agent that is not there is noticed now
@@ -112,22 +119,25 @@ class Dispatcher:
         """
         said.validate()
         _check_ids(said)
-        address, who = Address.of(said), self.service.policy.person(said.user_id, tuple(self._roles(said)))
-        name = said.signal_id if isinstance(said, UserSignal) else said.message_id
         try:
-            if isinstance(said, UserSignal):
-                taken = await self._signalled(said, who)
-            else:
-                taken = await self._said(said, address, who)
+            return await self.heed(said)
         except FlyballError as error:
             if _is_passing(error):
                 raise
-            taken = _Taken(ResponseType.ERROR, error.message)
-        # What is told of a loop that has begun comes after this.
-        known_as = f"{taken.loop_id}/0" if taken.begun else f"{name}/taken"
-        return address.response(
-            taken.kind, taken.text, known_as, time.time(), in_reply_to=taken.loop_id or name
-        )
+            return _answered(said, _Taken(ResponseType.ERROR, error.message))
+
+    async def heed(self, said: UserMessage | UserSignal) -> UserResponse:
+        """`take`, for a channel that tells of errors by itself: whatever goes wrong is raised.
+
+        Raises:
+            FlyballError: it says nothing, may not be, cannot be done, or could not be recorded.
+        """
+        said.validate()
+        _check_ids(said)
+        who = self.service.policy.person(said.user_id, tuple(self._roles(said)))
+        if isinstance(said, UserSignal):
+            return _answered(said, await self._signalled(said, who))
+        return _answered(said, await self._said(said, Address.of(said), who))
 
     # Signals and commands
 
@@ -137,10 +147,9 @@ class Dispatcher:
 
     async def _said(self, said: UserMessage, address: Address, who: Person) -> _Taken:
         command = command_in(said.content)
-        if command is None or command[0] == _NEW:
+        if command is None or (command[0] == NEW and (command[1] or said.attachments)):
             if command is not None:
                 said = replace(said, content=command[1])
-                said.validate()
             elif said.content.startswith("//"):
                 said = replace(said, content=said.content[1:])
             self.permissions.check(who, Permission.SUBMIT_TASK)
@@ -148,8 +157,8 @@ class Dispatcher:
         name, words = command
         known = self.commands.get(name)
         if known is None:
-            there = ", ".join([f"/{one}" for one in (*self.commands, _NEW)])
-            raise UserError(f"there is no command /{name}; there are {there}")
+            there = ", ".join([f"/{one}" for one in self.commands])
+            raise UserError(f"there is no /{name}; there are {there}")
         if known.permission is not None:
             self.permissions.check(who, known.permission)
         talk = Conversation(address.conversation)
@@ -251,7 +260,8 @@ class Dispatcher:
         return SystemRequest(
             session_id=address.conversation,
             messages=(*before, message_of(said)),
-            metadata={**about, **address.metadata()},
+            hints=self._hints,
+            metadata={**about, **self._noted, **address.metadata()},
         )
 
     def _agent_for(self, said: UserMessage, before: AnyState | None) -> str:
@@ -308,6 +318,14 @@ class _Taken(Struct, frozen=True):
 
 def _fed_back_to(loop_id: str, how: str = "") -> _Taken:
     return _Taken(ResponseType.STATUS, f"said to {loop_id}{how}", loop_id)
+
+
+def _answered(said: UserMessage | UserSignal, taken: _Taken) -> UserResponse:
+    name = said.signal_id if isinstance(said, UserSignal) else said.message_id
+    # What is told of a loop that has begun comes after this.
+    known_as = f"{taken.loop_id}/0" if taken.begun else f"{name}/taken"
+    in_reply_to = taken.loop_id or name
+    return Address.of(said).response(taken.kind, taken.text, known_as, time.time(), in_reply_to=in_reply_to)
 
 
 def _begun(loop_id: str) -> _Taken:

@@ -21,12 +21,19 @@ _ROOM = 256
 
 
 async def told_of(
-    service: Service, address: Address, loop_id: str, after: int = 0, *, till_it_rests: bool = False
+    service: Service,
+    address: Address,
+    loop_id: str,
+    after: int = 0,
+    *,
+    till_it_rests: bool = False,
+    calls: bool = False,
 ) -> AsyncGenerator[UserResponse]:
     """What somebody is told of a loop, and of those under it, as it happens, to its end.
 
     `after`: what events of the loop up to this number say was told before. `till_it_rests`: or until the loop
-    waits for somebody. What hinders following any of them is raised: nothing is left out silently.
+    waits for somebody. `calls`: also of each tool that the model asks for. What hinders following any of them
+    is raised: nothing is left out silently.
     """
     queue: asyncio.Queue[UserResponse | Exception] = asyncio.Queue(_ROOM)
     tasks: dict[str, asyncio.Task[None]] = {}
@@ -67,7 +74,7 @@ async def told_of(
         task = tasks[name] = asyncio.create_task(followed(name, telling, known), name=f"told of {name}")
         return task
 
-    root = begin(loop_id, Telling(address), after)
+    root = begin(loop_id, Telling(address, calls=calls), after)
     coming: asyncio.Future[UserResponse | Exception] | None = None
     try:
         while not (root.done() and queue.empty() and coming is None):

@@ -1,6 +1,7 @@
 """Telling: what a person is told of a loop, worked out from its journal alone. Pure.
 
     text      stream            a piece of an answer that is not finished
+    calls     status            the model asks for a tool; for channels that want to hear of it
     waits     prompt            a call wants to be approved: what it is, and two actions
               status            paused, resumed, a call waits for its result, tried again
     end       result            the answer, with its blocks
@@ -15,7 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flyball.core.errors import JournalCorrupt
-from flyball.core.events import Ended, Event, FlowStarted, Outcome, Reopened, SignalReceived, Stage, Started
+from flyball.core.events import (
+    Ended,
+    Event,
+    FlowStarted,
+    ModelAnswered,
+    Outcome,
+    Reopened,
+    SignalReceived,
+    Stage,
+    Started,
+)
 from flyball.core.forms.semstreams import (
     BlockType,
     ResponseAction,
@@ -25,7 +36,7 @@ from flyball.core.forms.semstreams import (
     UserSignal,
 )
 from flyball.core.messages import Message, Role
-from flyball.core.signals import SignalType
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.text import text_in
 from flyball.orchestrate.calls import waits_for_results
@@ -48,11 +59,13 @@ class Telling:
     Args:
         address: whom to tell.
         within: the loop stands under another, whose end is told: of this one only what waits for somebody.
+        calls: whether each tool is told of that the model asks for, in a block of the type `progress`.
     """
 
-    def __init__(self, address: Address, *, within: bool = False) -> None:
+    def __init__(self, address: Address, *, within: bool = False, calls: bool = False) -> None:
         self._address = address
         self._within = within
+        self._calls = calls
         self._state: AnyState | None = None
         self._number = 0
         self._at = 0.0
@@ -80,12 +93,7 @@ class Telling:
     @property
     def rests(self) -> bool:
         """Whether nothing happens by itself any more: it is over, or waits for somebody."""
-        state = self._state
-        if state is None:
-            return False
-        stage = stage_of(state)
-        waits = isinstance(state, State) and waits_for_results(state)
-        return waits or stage.is_terminal or stage in (Stage.PAUSED, Stage.AWAITING_APPROVAL)
+        return self._state is not None and at_rest(self._state)
 
     def _piece(self, piece: StreamEvent) -> list[UserResponse]:
         if isinstance(piece, Finish | Restart):
@@ -114,6 +122,8 @@ class Telling:
         said = self._prompts(self._state)
         if self._within:
             return said
+        if self._calls and isinstance(event, ModelAnswered) and event.purpose == "turn":
+            said = [*self._asked_for(self._state, event), *said]
         if isinstance(event, SignalReceived) and event.signal.type in _TOLD:
             by = f" by {event.signal.by}" if event.signal.by else ""
             said.append(self._say(ResponseType.STATUS, f"{_TOLD[event.signal.type]}{by}", str(number)))
@@ -121,6 +131,22 @@ class Telling:
             said.append(self._say(ResponseType.STATUS, "it is tried again", str(number)))
         elif isinstance(event, Ended):
             said.append(self._end(self._state, event, number))
+        return said
+
+    def _asked_for(self, state: AnyState, event: ModelAnswered) -> list[UserResponse]:
+        """The tools that the model asks for; not those by which it only gives its output.
+
+        The first of them has what the model said before, for who came too late to hear it in pieces.
+        """
+        outputs = [one.name for one in state.spec.output.tools] if isinstance(state, State) else []
+        calls = [call for call in event.message.tool_calls if call.name not in outputs]
+        said: list[UserResponse] = []
+        for index, call in enumerate(calls):
+            blocks = [ResponseBlock(type=str(BlockType.PROGRESS), content=call.name)]
+            if not index and event.message.text:
+                blocks.insert(0, ResponseBlock(type=str(BlockType.TEXT), content=event.message.text))
+            name = f"{self._number}/asked/{index}"
+            said.append(self._say(ResponseType.STATUS, f"{call.name} {call.args_json}", name, blocks))
         return said
 
     def _prompts(self, state: AnyState) -> list[UserResponse]:
@@ -179,18 +205,27 @@ _TOLD = {
 }
 
 
-def signal_of(action: ResponseAction, response: UserResponse, name: str, by: str) -> UserSignal:
-    """What is said when somebody presses an action of a response: `name` is the signal's id, `by` who did."""
+def signal_of(
+    action: ResponseAction, response: UserResponse, name: str, by: str, reason: str = ""
+) -> UserSignal:
+    """What is said when somebody presses an action of a response: `name` is the signal's id, `by` who did.
+
+    `reason` is what they say about it, which a model reads.
+    """
     call = action.id.partition("/")[2]
-    return UserSignal(
-        signal_id=name,
-        type=action.signal,
-        loop_id=response.in_reply_to,
-        user_id=by,
+    signal = Signal(SignalType(action.signal), name, by, reason, call or None)
+    return UserSignal.of(
+        signal,
+        response.in_reply_to,
         channel_type=response.channel_type,
         channel_id=response.channel_id,
-        payload={"call_id": call} if call else None,
     )
+
+
+def at_rest(state: AnyState) -> bool:
+    """Whether nothing happens in a loop by itself: it is over, or waits for somebody."""
+    waits = isinstance(state, State) and waits_for_results(state)
+    return waits or state.at == "done" or stage_of(state) in (Stage.PAUSED, Stage.AWAITING_APPROVAL)
 
 
 def _last_message(state: AnyState) -> Message | None:

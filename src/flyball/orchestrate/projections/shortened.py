@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 _SHOWN = 12
 """How much of an id is shown: it holds the millisecond in which the loop began."""
 
+_OF_CONVERSATION = re.compile(r"(talk-[0-9a-f]{6})[0-9a-f]{18}(-[0-9]+)")
+"""The id of a conversation's loop: which conversation, and which of its loops."""
+
 
 def short(loop_id: str) -> str:
-    """An id as it is shown to a person: the beginning of one that flyball made, any other whole."""
+    """An id as it is shown to a person: what tells apart one that flyball made, any other whole."""
+    if (found := _OF_CONVERSATION.fullmatch(loop_id)) is not None:
+        return f"{found[1]}{found[2]}"
     return loop_id[:_SHOWN] if len(loop_id) == 32 and loop_id.isalnum() else loop_id
 
 
