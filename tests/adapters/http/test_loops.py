@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from flyball import Agent
-from flyball.core.errors import JournalFailure
-from flyball.core.events import Outcome, Reopened
+from flyball.core.errors import JournalCorrupt, JournalFailure
+from flyball.core.events import Event, Outcome, Reopened
 from flyball.core.messages import user
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.scripted import ScriptedEngine
@@ -461,3 +461,19 @@ async def test_what_was_said_to_a_loop_stays_said_though_nobody_here_can_go_on_w
         await service.signal("it", Signal(SignalType.APPROVE, by="ann"))
         assert not await calls_waiting(journal, "it")
         await service.aclose()
+
+
+async def test_of_a_loop_that_cannot_be_read_nobody_is_told_where_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with here() as (client, service):
+        await client.post("/api/agents/echo/requests", params={"loop_id": "torn"}, json=ASK)
+
+        async def read(_: MemoryJournal, loop_id: str, start: int = 0) -> list[Event]:
+            raise JournalCorrupt(f"/srv/secret/runs.db: {loop_id} is torn at {start}")
+
+        monkeypatch.setattr(type(service.journal), "read", read)
+        answer = await client.get("/api/loops")
+        assert "secret" not in answer.text
+        (one,) = answer.json()["loops"]
+        assert (one["loop_id"], one["error"]) == ("torn", "ORCHESTRATION_JOURNAL_CORRUPT")

@@ -14,7 +14,7 @@ import pytest
 
 from flyball.runtime.nats import EmbeddedServer, Layout, NatsJournal, NatsOptions
 from flyball.runtime.nats.naming import journal_stream
-from flyball.runtime.nats.subjects import GOVERNANCE
+from flyball.runtime.nats.subjects import DEAD, GOVERNANCE
 from flyball.runtime.nats.wire import BLOBS, WIRE_BLOBS
 from flyball.runtime.nats.workers.projector import LARGE, LOOPS, TRAJECTORIES
 from tests.patience import PATIENCE
@@ -66,6 +66,8 @@ async def clear(journal: NatsJournal) -> None:
     for name in [*map(journal_stream, range(journal.partitions)), *stores, GOVERNANCE]:
         if name in names:
             await js.delete_stream(name)
+    if DEAD in names:
+        await js.purge_stream(DEAD)
 
 
 async def kill(server: EmbeddedServer) -> None:
