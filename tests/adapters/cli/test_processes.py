@@ -175,7 +175,8 @@ def test_a_reader_that_leaves_is_no_error(home: Path, flyball: Flyball, argv: tu
     )
     assert pipeline.stdout is not None
     assert pipeline.stderr is not None
-    assert pipeline.stdout.readline()
+    if argv != ("why",):  # which writes it all at once, and may be done before one has read a line
+        assert pipeline.stdout.readline()
     pipeline.stdout.close()
     assert pipeline.stderr.read() == ""
     pipeline.stderr.close()
