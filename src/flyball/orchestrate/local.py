@@ -44,6 +44,7 @@ from flyball.orchestrate.left import LOOK, LeftToOthers
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.matching import check_same
 from flyball.orchestrate.options import RunOptions
+from flyball.orchestrate.permissions import channel_of
 from flyball.orchestrate.recorded import load, send_signal, until_done
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runtime import check_kept, check_submitted, result_once_over
@@ -268,7 +269,8 @@ class LocalRuntime:
         assert isinstance(drive, HeardDrive)
         length, loop_id = drive.length, drive.loop_id
         if not drive.done:
-            drive.aloud = drive.aloud or self._aloud
+            # People on a channel follow a loop once it has begun, and would miss what was said first.
+            drive.aloud = drive.aloud or self._aloud or bool(channel_of(drive.state.metadata))
             drive.hearers = lambda: self._hearing.get(loop_id, ())
             task = asyncio.create_task(self._driven(drive), name=loop_id)
             task.add_done_callback(_looked_at)

@@ -12,6 +12,9 @@ import msgspec
 import pytest
 from httpx import AsyncClient
 
+from flyball import Agent
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.permissions import Policy
 from flyball.orchestrate.service import Service
 from tests.adapters.http.people import People
@@ -53,6 +56,28 @@ async def test_what_is_said_is_answered_on_the_channel() -> None:
         assert result["in_reply_to"] == begun["in_reply_to"]
         listed = (await client.get("/api/loops", params={"channel": "slack/general"})).json()
         assert [one["user_id"] for one in listed["loops"]] == ["ann"]
+
+
+async def test_pieces_of_an_answer_are_told_to_who_follows() -> None:
+    """Though nobody follows the loop before it has begun."""
+    gate = asyncio.Event()
+
+    async def slowly(_: Request) -> AsyncGenerator[str]:
+        yield "Once upon a time "
+        await gate.wait()
+        yield "there was a governor."
+
+    async def at_once(_: Request) -> str:
+        raise AssertionError("nobody wants it at once")
+
+    teller = Agent(FunctionEngine(at_once, slowly), name="teller")
+    async with here(teller) as (client, _), aclosing(told(client)) as responses:
+        await say(client, "A story", user_id="ann")
+        piece = await until(responses, "stream")
+        gate.set()
+        result = await until(responses, "result")
+    assert piece["content"].startswith("Once upon")
+    assert result["content"] == "Once upon a time there was a governor."
 
 
 async def test_an_approval_is_asked_for_and_given() -> None:
