@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,15 @@ from flyball.adapters.cli import main
 from flyball.inference import registry
 from tests.adapters.cli.terminal import OnTerminal, Terminal
 from tests.patience import PATIENCE
+
+
+@pytest.fixture(autouse=True)
+def hears_hangups() -> Iterator[None]:
+    """Also where the tests were begun with nohup: whom they begin would have that from them."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, "-W", "error", "-m", "flyball.adapters.cli"]
