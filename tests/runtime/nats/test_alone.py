@@ -72,19 +72,21 @@ async def test_a_server_that_is_away_is_not_the_messages_fault(bus: Bus) -> None
     assert (len(tried), aside.reasons) == (5, [])
 
 
-async def test_who_died_with_it_twice_alone_is_the_last(bus: Bus) -> None:
+async def test_when_four_died_with_it_alone_nobody_else_has_to(bus: Bus) -> None:
     tried, aside = list[int](), Aside()
 
     async def die(delivery: Delivery) -> None:
         tried.append(delivery.times)
         raise SystemExit  # nothing that comes after it is done
 
-    for times in (4, 5):
+    for times in (4, 5, 6, 7):
         with pytest.raises(SystemExit):
             await postman(bus, die, aside)._handle(given(times))
-    await postman(bus, die, aside)._handle(given(6))
-    assert tried == [4, 5]
-    assert aside.reasons == ["5 workers began with it, and none of them lived to answer"]
+    await postman(bus, die, aside)._handle(given(8))
+    assert tried == [4, 5, 6, 7]
+    assert aside.reasons == [
+        "7 workers began with it, the last 4 with nothing else, and none of them lived to answer"
+    ]
 
 
 async def test_a_failure_is_told_by_its_own_reason(bus: Bus) -> None:

@@ -192,7 +192,7 @@ async def test_what_ends_every_worker_is_put_aside_and_others_go_on(tmp_path: Pa
             ((number, dead),) = aside
             assert dead.subject == "tool.execute.boom"
             assert "none of them lived to answer" in dead.reason
-            assert len(lines(log, "boom")) == 5
+            assert len(lines(log, "boom")) == 7
             assert {walk.output for walk in await asyncio.wait_for(asyncio.gather(*walks), PATIENCE)} == {
                 "all done"
             }

@@ -36,6 +36,9 @@ _NANO = 1_000_000_000
 _TO_ACKNOWLEDGE = "$JS.ACK."
 _ALONE = 2
 """How many of the tries, the last ones, are made with nothing else going on."""
+_DEATHS = 4
+"""How many must have died while they worked on it and on nothing else. Some are killed for other reasons,
+also twice in a row: where nodes are away, what takes a moment takes a while."""
 _SHORT_REPLY = 9
 """Words of the subject that a message is acknowledged on; some servers put two more before the rest."""
 
@@ -231,9 +234,10 @@ class Postman:
             OrchestrationFailure: they did die when they worked on nothing else.
         """
         async with self._company.alone():
-            if await self._tally.begun(delivery) >= _ALONE:
+            if await self._tally.begun(delivery) >= _DEATHS:
                 raise OrchestrationFailure(
-                    f"{self._post.tries} workers began with it, and none of them lived to answer",
+                    f"{delivery.times - 1} workers began with it, the last {_DEATHS} with nothing else, and "
+                    "none of them lived to answer",
                     retryable=False,
                 )
             try:
