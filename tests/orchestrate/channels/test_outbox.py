@@ -14,6 +14,7 @@ from flyball.core.errors import JournalCorrupt, JournalUnreachable
 from flyball.core.events import Event
 from flyball.core.forms.semstreams import UserResponse
 from flyball.core.signals import SignalType
+from flyball.orchestrate.beginnings import Beginnings
 from flyball.orchestrate.channels import Dispatcher
 from flyball.orchestrate.channels.outbox import Outbox, place_of
 from flyball.orchestrate.channels.telling import Telling
@@ -22,6 +23,8 @@ from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.service import Service
 from tests.orchestrate.channels.test_dispatcher import dispatching, message, until
 from tests.patience import PATIENCE
+
+# pyright: reportPrivateUsage=false
 
 
 class Faulty(MemoryJournal):
@@ -77,6 +80,32 @@ async def test_who_follows_is_told_that_a_loop_cannot_be_followed(monkeypatch: p
         assert (await first).type in ("prompt", "stream")
         with pytest.raises(JournalCorrupt):
             await until(told, "result")
+
+
+async def test_who_come_at_once_have_loops_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking: list[Beginnings] = []
+    real = Outbox._look
+
+    async def look(box: Outbox, beginnings: Beginnings) -> None:
+        looking.append(beginnings)
+        await real(box, beginnings)
+
+    async def slowly(_: Beginnings) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(Outbox, "_look", look)
+    monkeypatch.setattr(Beginnings, "skip", slowly)
+    async with outbox(Faulty()) as (dispatcher, box):
+        followers = [box.follow("slack/general") for _ in range(5)]
+        firsts = [asyncio.ensure_future(anext(one)) for one in followers]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await dispatcher.take(message("Hello"))
+        box.stir()
+        await asyncio.gather(*firsts)
+        for one in followers:
+            await one.aclose()
+    assert len(looking) == 1
 
 
 async def test_what_goes_wrong_under_a_loop_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

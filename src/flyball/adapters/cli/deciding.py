@@ -83,9 +83,8 @@ async def asking(journal: Journal, loop_id: str, answer: Answer | None, *, yes: 
 
 
 async def _decide(journal: Journal, loop_id: str, answer: Answer | None, *, yes: bool) -> None:
-    service = Service(
-        [], LocalRuntime(journal)
-    )  # which drives nothing: it follows, and says what was pressed
+    # It drives nothing: it follows, and says what was pressed.
+    service = Service([], LocalRuntime(journal))
 
     async def say(signal: UserSignal) -> None:
         await service.signal(signal.loop_id, signal.signal)

@@ -41,6 +41,7 @@ class Outbox:
         self._service = service
         self._followers: set[_Follower] = set()
         self._looking: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
         self._stirred = asyncio.Event()
 
     def stir(self) -> None:
@@ -58,10 +59,11 @@ class Outbox:
         follower = _Follower(self._service, channel, user_id)
         self._followers.add(follower)
         try:
-            if self._looking is None or self._looking.done():
-                beginnings = Beginnings(self._service.journal)
-                await beginnings.skip()
-                self._looking = asyncio.create_task(self._look(beginnings))
+            async with self._starting:  # of two who come at once, one has it begin
+                if self._looking is None or self._looking.done():
+                    beginnings = Beginnings(self._service.journal)
+                    await beginnings.skip()
+                    self._looking = asyncio.create_task(self._look(beginnings))
             await follower.catch_up(last)
             while True:
                 told = await follower.queue.get()
