@@ -18,6 +18,8 @@ import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from flyball.core.errors import (
     FlyballError,
     IllegalTransition,
@@ -290,10 +292,14 @@ class Service:
     async def loops(self, query: LoopQuery) -> LoopPage:
         """The loops that a query asks for, page by page; see `Catalogue.find`.
 
+        Of one that cannot be read it is told that, and not where on this machine it is: callers are others.
+
         Raises:
             InvalidRequest: the query cannot be asked; the error names the field.
         """
-        return await self.catalogue.find(query)
+        page = await self.catalogue.find(query)
+        loops = [one if one.stage else replace(one, prompt="it cannot be read") for one in page.loops]
+        return replace(page, loops=tuple(loops))
 
     async def usage(self, query: LoopQuery) -> UsageReport:
         """What the loops of a query have used and cost; see `usage_report`.
