@@ -5,17 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flyball.core.compaction import ContextCompaction
+from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import Admitted, AnswerReviewed, TurnPrepared
+from flyball.core.violation import Action, Finding
 from flyball.orchestrate.projections.shortened import several
 
 
 def checked(event: Admitted | TurnPrepared | AnswerReviewed) -> list[str]:
     """What was decided before the first turn, before a model call, or about an answer."""
-    if event.error is not None:
-        return [f"refused: {event.error.code}: {event.error.message}"]
     if isinstance(event, Admitted):
-        return _admitted(event)
-    return _prepared(event) if isinstance(event, TurnPrepared) else _reviewed(event)
+        return _admitted(event) if event.error is None else [_refused(event.error)]
+    found = _found(event.violations)
+    if event.error is not None:
+        return [*found, _refused(event.error)]
+    return found + (_prepared(event) if isinstance(event, TurnPrepared) else _reviewed(event))
+
+
+def _refused(error: SystemError) -> str:
+    return f"refused: {error.code}: {error.message}"
+
+
+def _found(findings: Sequence[Finding]) -> list[str]:
+    """What filters found, and did about it; each once, unless it was blocked again."""
+    return [
+        f"{one.filter} found {one.kind}{f' {one.count} times' if one.count > 1 else ''}"
+        f" ({one.severity}): {one.action}"
+        for one in findings
+        if not one.again or one.action is Action.BLOCKED
+    ]
 
 
 def _admitted(event: Admitted) -> list[str]:
