@@ -16,7 +16,10 @@ from flyball.inference.embedder import Embedder
 from flyball.inference.engine import Engine
 from flyball.inference.hashed_embedder import HashedEmbedder
 from flyball.orchestrate.reranking import RerankedRetriever
-from flyball.rerank import EmbeddingScorer, KeywordScorer, ModelScorer, Reranker
+from flyball.rerank.embedding import EmbeddingScorer
+from flyball.rerank.keyword import KeywordScorer
+from flyball.rerank.model import ModelScorer
+from flyball.rerank.reranker import Reranker
 
 FETCH = 20
 """How many chunks a reranker puts in order."""

@@ -264,9 +264,9 @@ if TYPE_CHECKING:
         AuditLog,
         InterceptResult,
         MessageInterceptor,
-        RedactPII,
         ResponseInterceptor,
     )
+    from flyball.validate.redaction import RedactPII
     from flyball.validate.reflection import Reflection
     from flyball.validate.repair import ModelRepair, OutputRepair, RepairStrategy
     from flyball.validate.rules import Rule, RuleValidator
@@ -423,7 +423,7 @@ _LATER = {
     "Rate": "flyball.validate.filters.rate",
     "RateFilter": "flyball.validate.filters.rate",
     "Recorded": "flyball.orchestrate.followed",
-    "RedactPII": "flyball.validate.interceptors",
+    "RedactPII": "flyball.validate.redaction",
     "Redundancy": "flyball.orchestrate.patterns.redundant",
     "RedundantConfig": "flyball.orchestrate.patterns.redundant",
     "RedundantLoop": "flyball.orchestrate.patterns.redundant",

@@ -16,7 +16,8 @@ from flyball.context.retriever import Retriever
 from flyball.context.sqlite_retriever import SQLiteRetriever
 from flyball.inference.hashed_embedder import HashedEmbedder
 from flyball.orchestrate.reranking import RerankedRetriever
-from flyball.rerank import KeywordScorer, Reranker
+from flyball.rerank.keyword import KeywordScorer
+from flyball.rerank.reranker import Reranker
 from flyball.testing.conformance import RetrieverConformance
 
 

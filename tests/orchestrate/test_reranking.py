@@ -13,7 +13,9 @@ from flyball.context.chunk import Chunk
 from flyball.context.in_memory import InMemoryRetriever
 from flyball.core.errors import UserError
 from flyball.orchestrate.reranking import RerankedRetriever, candidate_of, chunk_of
-from flyball.rerank import RETRIEVAL_SCORE, Candidate, KeywordScorer, Reranker
+from flyball.rerank.candidate import RETRIEVAL_SCORE, Candidate
+from flyball.rerank.keyword import KeywordScorer
+from flyball.rerank.reranker import Reranker
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=3)

@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flyball.core.errors import EngineError, UserError
-from flyball.rerank import RETRIEVAL_SCORE, Candidate, KeywordScorer, Reranker, Scorer
+from flyball.rerank.candidate import RETRIEVAL_SCORE, Candidate
+from flyball.rerank.keyword import KeywordScorer
+from flyball.rerank.reranker import Reranker
+from flyball.rerank.scorer import Scorer
 
 
 class Given:

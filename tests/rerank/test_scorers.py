@@ -16,8 +16,10 @@ from flyball.inference.hashed_embedder import HashedEmbedder
 from flyball.inference.profile import Profile
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine, ScriptedEngine
-from flyball.rerank import Candidate, EmbeddingScorer, ModelScorer, Scorer
-from flyball.rerank.model import read
+from flyball.rerank.candidate import Candidate
+from flyball.rerank.embedding import EmbeddingScorer
+from flyball.rerank.model import ModelScorer, read
+from flyball.rerank.scorer import Scorer
 
 GIVEN = [Candidate("The library closes at nine."), Candidate("Bread is sold.")]
 

@@ -17,15 +17,17 @@ from flyball import (
     FilterChain,
     InjectionFilter,
     InjectionPattern,
+    ModelRetry,
     PIIFilter,
     PIIKind,
     RedactPII,
     ResponseFilterChain,
+    RunContext,
     tool,
 )
-from flyball.core.errors import RequestDropped, UserError
+from flyball.core.errors import FlyballError, RequestDropped, UserError
 from flyball.core.events import AnswerReviewed, TurnPrepared
-from flyball.core.messages import Document, Role, Text, assistant, data_url, user
+from flyball.core.messages import Document, Retry, Role, Text, assistant, data_url, user
 from flyball.core.violation import Severity
 from flyball.inference.answers import tool_call as call
 from flyball.validate.filters.injection import find_injections
@@ -309,6 +311,20 @@ async def test_kinds_are_redacted_in_what_the_user_says() -> None:
     assert prepared.notes == ("redact_pii: email, phone was replaced",)
     await Agent(other := Script("ok"), features=[RedactPII(replacement="<{kind}>")]).run("10.0.0.1")
     assert other.last.messages[0].text == "<ip_address>"
+    await Agent(split := Script("ok"), features=[RedactPII()]).run(["I am ann@exa", "mple.org."])
+    assert split.last.messages[0].text == "I am [email]."
+
+
+async def test_what_is_wrong_with_an_answer_is_looked_at_too() -> None:
+    async def never(ctx: RunContext[Any], answer: str) -> str:
+        raise ModelRetry("Do not say ann@example.org.")
+
+    model = Script("ann@example.org", "Never mind.")
+    agent = Agent(model, validators=[never], features=[FilterChain(PIIFilter(), on_violation=lambda _: None)])
+    with pytest.raises(FlyballError):
+        await agent.run("Who is it?")
+    (retry,) = [part for part in model.last.messages[-1].parts if isinstance(part, Retry)]
+    assert retry.text == "Do not say [email]."
 
 
 @tool

@@ -19,6 +19,7 @@ from flyball.core.correlation import Correlation
 from flyball.core.errors import UserError
 from flyball.core.events import Started
 from flyball.core.spec import LoopSpec
+from flyball.core.task import AgentRole
 from flyball.orchestrate.correlation import span_id_of, trace_id_of
 
 _OF_ONE_TASK = ("context_request_id",)
@@ -81,8 +82,6 @@ def passed_on(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
     """The metadata that a child has from its parent: all but what is the parent's own, such as its role."""
     if not metadata:
         return metadata
-    from flyball.core.forms.semstreams import AgentRole
-
     kept = {name: value for name, value in metadata.items() if name not in _OF_ONE_TASK}
     if kept.get("role") in list(AgentRole):
         del kept["role"]

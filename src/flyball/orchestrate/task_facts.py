@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from flyball.core.forms.semstreams import ABOUT_A_TASK, AgentRole
+from flyball.core.task import ABOUT_A_TASK, AgentRole
 from flyball.orchestrate.state import State
 
 UNLIMITED = (1 << 31) - 1

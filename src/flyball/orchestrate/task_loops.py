@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from flyball.core.correlation import Correlation
 from flyball.core.events import VERSION, Started
-from flyball.core.forms.semstreams import ABOUT_A_TASK, TaskMessage
+from flyball.core.forms.semstreams import TaskMessage
 from flyball.core.messages import Message, Role, Text
 from flyball.core.spec import LoopSpec
+from flyball.core.task import ABOUT_A_TASK
 from flyball.core.tools import ToolSpec
 from flyball.orchestrate.lineage import limited
 

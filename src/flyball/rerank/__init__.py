@@ -9,20 +9,3 @@ Rules: a package of the band imports core and inference and none of its neighbou
 where chunks of retrievers become candidates, and candidates chunks. A score of this package is from 0 to 1,
 and higher is always better; the score that a candidate came with is kept in its metadata.
 """
-
-from flyball.rerank.candidate import RETRIEVAL_SCORE, Candidate
-from flyball.rerank.embedding import EmbeddingScorer
-from flyball.rerank.keyword import KeywordScorer
-from flyball.rerank.model import ModelScorer
-from flyball.rerank.reranker import Reranker
-from flyball.rerank.scorer import Scorer
-
-__all__ = [
-    "RETRIEVAL_SCORE",
-    "Candidate",
-    "EmbeddingScorer",
-    "KeywordScorer",
-    "ModelScorer",
-    "Reranker",
-    "Scorer",
-]

@@ -35,8 +35,8 @@ class FilterPolicy(StrEnum):
     """Everything passes as it is; what was found is told."""
 
 
-class _Chain:
-    """Filters in a row, each on what the one before left."""
+class Chain:
+    """Filters in a row, each on what the one before left: what the interceptors below are made of."""
 
     def __init__(
         self, filters: tuple[AnyFilter, ...], policy: FilterPolicy | str, told: OnViolation | None
@@ -170,7 +170,7 @@ class FilterChain(MessageInterceptor):
         roles: Sequence[Role] = (Role.USER, Role.TOOL),
         name: str = "filter_chain",
     ) -> None:
-        self.chain = _Chain(filters, policy, on_violation)
+        self.chain = Chain(filters, policy, on_violation)
         self.roles = frozenset(roles)
         self._of_requests = frozenset([one.name for one in self.chain.requests])
         super().__init__(self._look, name)
@@ -240,7 +240,7 @@ class ResponseFilterChain(ResponseInterceptor):
         on_violation: OnViolation | None = None,
         name: str = "response_filter_chain",
     ) -> None:
-        self.chain = _Chain(filters, policy, on_violation)
+        self.chain = Chain(filters, policy, on_violation)
         if self.chain.requests:
             raise UserError(f"{self.chain.requests[0].name!r} is for requests: put it into a FilterChain")
         super().__init__(self._look, name)

@@ -13,7 +13,6 @@ from flyball.core.errors import EngineError, InvalidMessage, InvalidRequest, Une
 from flyball.core.forms.semstreams import (
     AgentRequest,
     AgentResponse,
-    AgentRole,
     Category,
     ModelConfig,
     PayloadType,
@@ -31,6 +30,7 @@ from flyball.core.messages import (
     user,
 )
 from flyball.core.settings import SEMSTREAMS, ModelSettings
+from flyball.core.task import AgentRole
 from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.core.usage import Usage
 from tests.core.forms.documents import texts

@@ -13,7 +13,10 @@ from flyball.engines.llama_cpp import LlamaCppEngine
 from flyball.inference.embedder import Embedder, embedded, embedder_name
 from flyball.inference.permission import forbid_model_requests
 from flyball.models import SMALL
-from flyball.rerank import Candidate, EmbeddingScorer, ModelScorer, Reranker
+from flyball.rerank.candidate import Candidate
+from flyball.rerank.embedding import EmbeddingScorer
+from flyball.rerank.model import ModelScorer
+from flyball.rerank.reranker import Reranker
 
 CHUNKS = [Chunk("The library closes at nine.", "town.md"), Chunk("Bread is made of flour.", "bread.md")]
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from msgspec.structs import replace
 
-from flyball.core.messages import Document, Part, Text, ToolResult
+from flyball.core.messages import Document, Part, Retry, Text, ToolResult
 from flyball.validate.filters.violation import Change, changed
 
 JOINTS = ("", " ")
@@ -22,11 +22,12 @@ _READABLE = ("text/", "application/json", "application/xml", "application/yaml",
 
 
 def texts_of(part: Part) -> tuple[str, ...]:
-    """What is to be read in a part: what was said, what a tool gave, a document's title and its text.
+    """What is to be read in a part: what was said, what a tool gave, what is wrong with an answer (which
+    may repeat any of it), a document's title and its text.
 
     A document's text is read where it is one (`text/…`, JSON, XML, YAML) and comes along in a data: address.
     """
-    if isinstance(part, Text | ToolResult):
+    if isinstance(part, Text | ToolResult | Retry):
         return (part.text,)
     if isinstance(part, Document):
         return part.title or "", _said_in(part) or ""
@@ -38,7 +39,7 @@ def saying(part: Part, texts: Sequence[str]) -> Part:
     if tuple(texts) == texts_of(part):
         return part
     match part:
-        case Text():
+        case Text() | Retry():
             return replace(part, text=texts[0])
         case ToolResult():
             return replace(part, error=texts[0]) if part.is_error else replace(part, content=texts[0])

@@ -53,7 +53,7 @@ from flyball.core.forms.semstreams.portable import portable_message, portable_re
 from flyball.core.forms.semstreams.request import AgentRequest, ModelConfig
 from flyball.core.forms.semstreams.response import AgentResponse
 from flyball.core.forms.semstreams.signals import SEVEN, SignalMessage, UserSignal
-from flyball.core.forms.semstreams.task import ABOUT_A_TASK, TaskMessage
+from flyball.core.forms.semstreams.task import TaskMessage
 from flyball.core.forms.semstreams.tools import (
     read_tool_choice,
     read_tool_definition,
@@ -65,7 +65,7 @@ from flyball.core.forms.semstreams.tools import (
     write_usage,
 )
 from flyball.core.forms.semstreams.trajectory import StepType, Trajectory, TrajectoryStep
-from flyball.core.forms.semstreams.types import AgentRole, Category, PayloadType, payload_type
+from flyball.core.forms.semstreams.types import Category, PayloadType, payload_type
 from flyball.core.forms.semstreams.user_message import Attachment, AttachmentType, UserMessage
 from flyball.core.forms.semstreams.user_response import (
     BlockType,
@@ -83,10 +83,8 @@ from flyball.core.forms.semstreams.validation import (
 )
 
 __all__ = [
-    "ABOUT_A_TASK",
     "AgentRequest",
     "AgentResponse",
-    "AgentRole",
     "AnyPayload",
     "Attachment",
     "AttachmentType",

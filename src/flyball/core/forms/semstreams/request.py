@@ -21,10 +21,11 @@ from flyball.core.forms.semstreams.tools import (
     write_tool_choice,
     write_tool_definition,
 )
-from flyball.core.forms.semstreams.types import AgentRole, Category, PayloadType
+from flyball.core.forms.semstreams.types import Category, PayloadType
 from flyball.core.forms.semstreams.validation import validate_tool_choice
 from flyball.core.messages import JSON, Message
 from flyball.core.settings import SEMSTREAMS, ModelSettings
+from flyball.core.task import AgentRole
 from flyball.core.tools import ToolChoice, ToolDefinition
 
 _REQUEST = frozenset(

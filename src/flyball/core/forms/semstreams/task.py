@@ -12,18 +12,7 @@ from flyball.core.forms.semstreams.kinds import Choice, Object, Tools
 from flyball.core.forms.semstreams.types import Category
 from flyball.core.forms.semstreams.validation import validate_tool_choice, validate_tool_definition
 from flyball.core.messages import JSON
-
-ABOUT_A_TASK = (
-    "role",
-    "workflow_slug",
-    "workflow_step",
-    "channel_type",
-    "channel_id",
-    "user_id",
-    "max_depth",
-    "context_request_id",
-)
-"""What a task says of itself beside its prompt, and what stands in a loop's metadata under the same names."""
+from flyball.core.task import ABOUT_A_TASK
 
 
 class TaskMessage(Payload, frozen=True, kw_only=True):

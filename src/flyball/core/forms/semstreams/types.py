@@ -29,17 +29,6 @@ class Category(StrEnum):
     SIGNAL_MESSAGE = "signal_message"
 
 
-class AgentRole(StrEnum):
-    """What an agent is there for; not to be taken for a message's role."""
-
-    ARCHITECT = "architect"
-    EDITOR = "editor"
-    GENERAL = "general"
-    QUALIFIER = "qualifier"
-    DEVELOPER = "developer"
-    REVIEWER = "reviewer"
-
-
 class PayloadType(Struct, frozen=True):
     """What SemStreams' Schema() gives: the type of a payload, which is no JSON Schema."""
 

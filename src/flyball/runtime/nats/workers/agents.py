@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from flyball.core.errors import UnknownAgent, UserError
-from flyball.core.forms.semstreams import AgentRole
 from flyball.core.spec import Purpose
+from flyball.core.task import AgentRole
 from flyball.inference.engine import Engine
 from flyball.inference.registry import Registry
 from flyball.orchestrate.agent import Agent
