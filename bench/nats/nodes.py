@@ -51,7 +51,7 @@ class Node:
         self.name = name
         self.port = port
         self._command = (str(find_binary()), *arguments)
-        self._monitor = f"http://127.0.0.1:{monitor}"
+        self.monitor = f"http://127.0.0.1:{monitor}"
         self._environment = environment
         self._process: asyncio.subprocess.Process | None = None
 
@@ -109,7 +109,7 @@ class Node:
             return False
 
     def _asked(self, what: str) -> dict[str, Any]:
-        with urlopen(f"{self._monitor}/{what}", timeout=5) as answer:
+        with urlopen(f"{self.monitor}/{what}", timeout=5) as answer:
             return json.load(answer)
 
 
@@ -162,7 +162,10 @@ async def nodes(
         made.append(Node(f"n{n}", ("-c", str(conf)), ports[n], monitors[n]))
     servers = tuple([f"nats://127.0.0.1:{port}" for port in ports])
     async with _up(made):
-        yield Nodes(made, NatsOptions(servers, replicas=number, partitions=partitions))
+        options = NatsOptions(
+            servers, replicas=number, partitions=partitions, synced=True
+        )  # or meant not to be
+        yield Nodes(made, options)
 
 
 @asynccontextmanager

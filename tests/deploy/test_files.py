@@ -94,6 +94,7 @@ def test_the_cluster_has_three_nodes_that_know_each_other_and_keep_three_copies(
         environment = services[name]["environment"]
         assert all(f"@{node}:4222" in environment["FLYBALL_NATS"] for node in nodes)
         assert environment["FLYBALL_NATS_REPLICAS"] == "3"
+        assert all(f"http://{node}:8222" in environment["FLYBALL_NATS_MONITORING"] for node in nodes)
 
 
 def test_what_runs_in_the_cluster_may_do_little_and_fetches_a_model_once() -> None:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from flyball.core.errors import UserError
 from flyball.runtime.nats.connection import NatsOptions
-from flyball.runtime.nats.server.running import CREDS, NATS, addresses, running_here
+from flyball.runtime.nats.server.running import CREDS, MONITORING, NATS, addresses, running_here
 
 
 @Parameter(name="*")
@@ -33,6 +33,11 @@ class Cluster:
     replicas: int | None = None
     """Copies of everything, each on a server of its own; for a cluster that has no loops yet. Without it
     $FLYBALL_NATS_REPLICAS, or one."""
+    monitoring: str | None = None
+    """Addresses of the servers' monitoring, with commas, such as http://127.0.0.1:8222: workers do not start
+    where a server acknowledges what is not on its disk. Without it $FLYBALL_NATS_MONITORING."""
+    synced: bool = False
+    """Take it that what the servers acknowledge is on disk: they have `sync_interval: always`."""
 
     @property
     def named(self) -> str | None:
@@ -68,6 +73,8 @@ class Cluster:
             tls_cert=_text(self.tls_cert),
             tls_key=_text(self.tls_key),
             replicas=self._copies(),
+            monitoring=addresses(self.monitoring or os.environ.get(MONITORING, "")),
+            synced=self.synced,
         )
 
     def _copies(self) -> int:

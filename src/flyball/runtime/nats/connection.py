@@ -7,6 +7,7 @@ harm. Who may come in is settled by what the user has: a token, a password, a cr
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -38,6 +39,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 _EAR = 1.0
 """Seconds in which whoever listens says so, or the server that nobody does: it comes at once, or late."""
 _NOWHERE = "fly.nowhere"
+_MONITORING = re.compile(r"https?://[^/@?#\s]+(/[^@?#\s]*)?")
 _ATTEMPT = 5.0
 """Seconds after which one attempt is given up and made again."""
 
@@ -47,7 +49,9 @@ class NatsOptions(Struct, frozen=True):
 
     `patience`: seconds for which a request is made again before it fails. `ping_interval`: seconds between
     two pings; when several were not answered, the line counts as cut. `replicas` and `partitions`: how much
-    there is to be of everything (see `Layout`), on servers that have none of it yet.
+    there is to be of everything (see `Layout`), on servers that have none of it yet. `monitoring`: addresses
+    of the servers' monitoring, such as http://127.0.0.1:8222, where workers ask whether what is acknowledged
+    is on disk. `synced`: somebody vouches that it is, and nobody asks.
     """
 
     servers: tuple[str, ...] = ("nats://127.0.0.1:4222",)
@@ -64,12 +68,19 @@ class NatsOptions(Struct, frozen=True):
     ping_interval: float = 10.0
     replicas: int = 1
     partitions: int = 4
+    monitoring: tuple[str, ...] = ()
+    synced: bool = False
 
     def __post_init__(self) -> None:
         if not self.servers or not all(self.servers):
             raise UserError(
                 f"servers={self.servers!r}: name at least one server, such as nats://127.0.0.1:4222"
             )
+        for address in self.monitoring:
+            if not _MONITORING.fullmatch(address):
+                raise UserError(
+                    f"monitoring={address!r}: it is an address such as http://127.0.0.1:8222, without a user"
+                )
 
     def check_files(self) -> None:
         """Do nothing where the files are there.

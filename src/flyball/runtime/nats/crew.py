@@ -22,6 +22,7 @@ from flyball.runtime.nats.hiring import Hirer, Post
 from flyball.runtime.nats.identity import Identity, Role
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.runtime import NatsRuntime
+from flyball.runtime.nats.synced import check_synced
 from flyball.runtime.nats.wire import Kind, hired_for
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.dispatch import DispatchWorker
@@ -96,6 +97,7 @@ class Crew:
         return DispatchWorker(bus, self._journal, Dispatcher(service, **given), hold=hold)
 
     async def __aenter__(self) -> Self:
+        await check_synced(self._journal.connection.options)
         await self._bus.set_up()
         if self._projector is not None:
             # Before any loop is begun: it is told of all that is recorded from now on.

@@ -57,7 +57,7 @@ class EmbeddedServer:
     @property
     def options(self) -> NatsOptions:
         """How to come in."""
-        return NatsOptions((self.url,), token=self._settings.token)
+        return NatsOptions((self.url,), token=self._settings.token, synced=True)
 
     @property
     def pid(self) -> int:

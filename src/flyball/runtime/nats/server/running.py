@@ -16,6 +16,8 @@ NATS = "FLYBALL_NATS"
 """The variable that names servers where nothing else does."""
 CREDS = "FLYBALL_NATS_CREDS"
 """The one that names a file with credentials for them."""
+MONITORING = "FLYBALL_NATS_MONITORING"
+"""The one that names the addresses of their monitoring."""
 
 
 def server_folder() -> Path:
@@ -53,7 +55,11 @@ def meant() -> NatsOptions | None:
     named = os.environ.get(NATS)
     if not named:
         return running_here()
-    return NatsOptions(addresses(named), credentials=os.environ.get(CREDS) or None)
+    return NatsOptions(
+        addresses(named),
+        credentials=os.environ.get(CREDS) or None,
+        monitoring=addresses(os.environ.get(MONITORING, "")),
+    )
 
 
 def addresses(named: str) -> tuple[str, ...]:
