@@ -143,6 +143,8 @@ outputs = st.sampled_from(
         OutputSpec(mode=OutputMode.TOOL, tools=(OUTPUT, OTHER), checked=True, repairer=REPAIRER),
         OutputSpec(mode=OutputMode.NATIVE, schema=SCHEMA, checked=True),
         OutputSpec(mode=OutputMode.NATIVE, schema=SCHEMA, checked=True, repairer=REPAIRER),
+        OutputSpec(approval=True),
+        OutputSpec(mode=OutputMode.TOOL, tools=(OUTPUT, OTHER), checked=True, approval=True),
     ]
 )
 
@@ -347,7 +349,18 @@ class World:
         assert used.output_tokens + began.output_tokens == state.usage.output_tokens
         self.check_what_waits()
         self.check_tool_state()
+        self.check_approval()
         self.check_the_end()
+
+    def check_approval(self) -> None:
+        """Where a person must approve the answer, none counts without: that is the last word."""
+        state = self.state
+        assert (state.at == "approve") <= (state.spec.output.approval and state.answer is not None)
+        if state.outcome is Outcome.SUCCESS and state.spec.output.approval:
+            decided = [event for event in self.journal if isinstance(event, SignalReceived | ModelAnswered)]
+            last = [one for one in decided if not _is_beside(one)][-1]
+            assert isinstance(last, SignalReceived), "the answer came after the last signal"
+            assert last.signal.type is SignalType.APPROVE
 
     def check_snapshot(self) -> None:
         """A snapshot of any moment can be kept, and gone on from: counts go on, and what is sent is valid."""
@@ -437,6 +450,13 @@ class World:
         """An answer to an effect, as the world may give it."""
         self.now += 1
         return replied(draw, self, effect)
+
+
+def _is_beside(event: SignalReceived | ModelAnswered) -> bool:
+    """Whether it decides nothing about an answer: a pause and what ends it, what nobody can read any more."""
+    if isinstance(event, ModelAnswered):
+        return False
+    return event.signal.type not in (SignalType.APPROVE, SignalType.REJECT)
 
 
 @st.composite

@@ -21,7 +21,7 @@ class SignalType(StrEnum):
     RESUME = "resume"
     """Go on."""
     APPROVE = "approve"
-    """Let the waiting tool call (or all of them) run."""
+    """Let the waiting tool call (or all of them) run, or the answer that waits count."""
     REJECT = "reject"
     """Refuse it; the model reads the reason."""
     FEEDBACK = "feedback"
@@ -35,8 +35,8 @@ class SignalType(StrEnum):
 class Signal(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """One signal, with who sent it and why.
 
-    `id` makes it safe to send twice. `call_id` names the tool call that is approved, rejected or
-    detached; without it all that wait (or run) are meant.
+    `id` makes it safe to send twice. `call_id` names the tool call, or the answer, that is approved, rejected
+    or detached; without it all that wait (or run) are meant.
     """
 
     type: SignalType

@@ -68,7 +68,7 @@ class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tru
     before it counts; plain text without any of them is not. `validated` says that code of the user's has a
     say in that. `outer_key` is set where the type is no object and was wrapped. `repair` allows all repairs;
     `repairer` is set where a model may be asked for one. Without `retry` an answer that breaks its schema
-    or its grammar is the end.
+    or its grammar is the end. With `approval` a person must approve it before it counts.
     """
 
     mode: OutputMode = OutputMode.TEXT
@@ -85,6 +85,7 @@ class OutputSpec(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=Tru
     repair: bool = True
     repairer: RepairSpec | None = None
     retry: bool = True
+    approval: bool = False
 
 
 TEXT_OUTPUT = OutputSpec()

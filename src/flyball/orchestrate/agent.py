@@ -104,6 +104,7 @@ class Agent(Generic[DepsT, OutputT]):
         tool_filters: decide about all calls of a turn before any of them runs: they let through, change
             arguments, or reject with a reason that the model reads.
         approval: decides about calls to tools that need approval; without it they wait for a signal.
+        output_approval: whether an answer waits for a person to approve it before it counts.
         deliveries: functions that must run when a loop ends, also if it is resumed after a crash.
         role: what the agent is there for, such as `architect`; it stands in journals, and decides the stage.
         editor: the agent that goes on from an architect's answer, in a loop of its own.
@@ -132,6 +133,7 @@ class Agent(Generic[DepsT, OutputT]):
         validators: Sequence[Validator] = (),
         tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
+        output_approval: bool = False,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
         editor: Agent[Any, Any] | None = None,
@@ -159,6 +161,7 @@ class Agent(Generic[DepsT, OutputT]):
         validators: Sequence[Validator] = (),
         tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
+        output_approval: bool = False,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
         editor: Agent[Any, Any] | None = None,
@@ -186,6 +189,7 @@ class Agent(Generic[DepsT, OutputT]):
         validators: Sequence[Validator] = (),
         tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
+        output_approval: bool = False,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
         editor: Agent[Any, Any] | None = None,
@@ -212,6 +216,7 @@ class Agent(Generic[DepsT, OutputT]):
         validators: Sequence[Validator] = (),
         tool_filters: Sequence[ToolFilter] = (),
         approval: Approval | None = None,
+        output_approval: bool = False,
         deliveries: Sequence[Delivery] = (),
         role: str = "",
         editor: Agent[Any, Any] | None = None,
@@ -236,6 +241,7 @@ class Agent(Generic[DepsT, OutputT]):
             validators=validators,
             tool_filters=tool_filters,
             approval=approval,
+            output_approval=output_approval,
             deliveries=deliveries,
             role=role,
             editor=editor,

@@ -58,6 +58,8 @@ class AgentFeatures(Struct, frozen=True, repr_omit_defaults=True):
     """Middleware around calls whose answers are wanted whole."""
     stream_middleware: int = 0
     """The same in pieces. One that has both sides is counted twice."""
+    has_output_approval: bool = False
+    """Whether an answer waits for a person to approve it."""
     output_validators: int = 0
     output_repairs: int = 0
     """Functions that put an answer right."""
@@ -132,6 +134,7 @@ COUNTS: dict[str, Callable[[AgentConfig, Stages], int]] = {
     "run_conditions": lambda _, stages: len(stages.conditions),
     "request_middleware": lambda _, stages: len(stages.request_middleware),
     "stream_middleware": lambda _, stages: len(stages.stream_middleware),
+    "has_output_approval": lambda config, _: config.output_approval,
     "output_validators": lambda config, _: len(config.validators),
     "output_repairs": lambda _, stages: len(stages.output_repairs),
     "model_repairs": lambda _, stages: len(stages.model_repairs),

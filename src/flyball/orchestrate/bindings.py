@@ -124,7 +124,9 @@ class Bindings:
         self.parts = request_parts(spec)
         self.ruled = bool(validators or stages.output_repairs or stages.reflections or output.text_function)
         """Whether code of the user's has a say about an output."""
-        self.waits_for_people = approval is None and any(tool.approval for tool in spec.tools.values())
+        self.waits_for_people = spec.output.approval or (
+            approval is None and any(tool.approval for tool in spec.tools.values())
+        )
         """Whether a run may come to wait for somebody: its own calls, or its editor's."""
         if editor is not None and not self.waits_for_people:
             self.waits_for_people = editor().waits_for_people
@@ -150,6 +152,11 @@ class Bindings:
 def nobody_can_approve(bindings: Bindings) -> UserError:
     """What is wrong with a run that may come to wait for somebody, and that nobody can reach."""
     names = [name for name, tool in bindings.spec.tools.items() if tool.approval]
+    if bindings.spec.output.approval:
+        return UserError(
+            "the answer needs approval, and nobody could give it: run with a journal= and send the signal "
+            "there, or use run_stream() or iter() and their signal()"
+        )
     if bindings.approval is not None or not names:
         assert bindings.editor is not None
         return nobody_can_approve(bindings.editor())

@@ -210,6 +210,16 @@ def detachable(state: State, call_id: str | None = None) -> list[int]:
     return [index for index in runnable(state) if call_id is None or state.calls[index].id == call_id]
 
 
+def awaits_approval(state: State) -> bool:
+    """Whether calls, or the answer, wait for somebody to approve them."""
+    return state.at == "approve" or (state.at == "execute" and bool(state.awaiting))
+
+
+def answer_id(state: State) -> str:
+    """What the answer of this turn is called by who approves it: one that came too late means no other."""
+    return f"answer-{state.turn}"
+
+
 def waits_for_results(state: State) -> bool:
     """Whether the loop can go on by nothing but results from outside."""
     return (
@@ -282,6 +292,8 @@ def pause(state: State) -> None:
     if state.at == "execute":
         state.finishing = tuple(runnable(state))
         state.paused = not state.finishing
+    elif state.at == "approve":
+        state.paused = True  # nothing runs that could finish
     state.pausing = True
 
 

@@ -57,6 +57,7 @@ class AgentConfig(Struct, frozen=True):
     validators: tuple[Validator, ...] = ()
     tool_filters: tuple[ToolFilter, ...] = ()
     approval: Approval | None = None
+    output_approval: bool = False
     deliveries: tuple[Delivery, ...] = ()
     role: str = ""
     editor: Any = None
@@ -91,6 +92,8 @@ class AgentConfig(Struct, frozen=True):
             raise UserError(f"retries is a number from 0, not {config.retries!r}")
         if type(config.asks_again) is not bool:
             raise UserError(f"asks_again is True or False, not {config.asks_again!r}")
+        if type(config.output_approval) is not bool:
+            raise UserError(f"output_approval is True or False, not {config.output_approval!r}")
         if config.approval is not None and not callable(config.approval):
             raise UserError(f"approval= takes a function, not {config.approval!r}")
         if type(config.role) is not str:
@@ -166,6 +169,8 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
             output = replace(output, retry=False)
         if reflects and not output.checked:
             output = replace(output, checked=True)
+        if config.output_approval:
+            output = replace(output, approval=True)
         reader = reader_for(config.output, output)
         output, engines = with_repairs(output, stages, engine)
         if stages.auto_contexts:
@@ -269,6 +274,7 @@ def _same_output(one: AgentConfig, other: AgentConfig) -> bool:
         one.output is other.output
         and one.output_mode is other.output_mode
         and (one.grammar, one.asks_again) == (other.grammar, other.asks_again)
+        and one.output_approval is other.output_approval
         and one.features == other.features
         and brought_by(one.tools) == brought_by(other.tools)
         and bool(one.validators) == bool(other.validators)

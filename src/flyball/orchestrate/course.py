@@ -28,22 +28,26 @@ from flyball.core.events import (
 )
 from flyball.core.messages import Message, Retry, Role, Text, ToolCall
 from flyball.core.signals import Signal, SignalType
-from flyball.orchestrate.calls import detachable, pause, results_came, unfinished_once
+from flyball.orchestrate.calls import answer_id, detachable, pause, results_came, unfinished_once
 from flyball.orchestrate.moves import (
     deny,
     end,
     fail,
     instruct,
     interrupted,
+    may_go_on,
     next_turn,
     replace_prompt,
     say,
 )
+from flyball.orchestrate.settled import refuse_answer
 from flyball.orchestrate.state import State, turns_before
 
 _SYSTEM, _USER = Role.SYSTEM, Role.USER
 OVER = frozenset({"deliver", "end", "done"})
 """The positions of a loop whose outcome is decided."""
+FOR_APPROVAL = (SignalType.APPROVE, SignalType.REJECT)
+"""The signals that decide about calls, and about the answer."""
 
 
 # The beginning
@@ -157,8 +161,12 @@ def signal_received(state: State, event: SignalReceived) -> None:
                 state.turn += 1
                 state.offered, state.definitions = None, ()
                 state.at = "prepare"
+        elif state.at == "approve" and may_go_on(state):
+            refuse_answer(state, signal.text)
         else:
             state.feedback = (*state.feedback, signal.text)
+    elif signal.type in FOR_APPROVAL and state.at == "approve":
+        _answer_judged(state, signal)
     elif signal.type is SignalType.APPROVE:
         meant = meant_by(state, signal)
         state.awaiting = tuple([index for index in state.awaiting if index not in meant])
@@ -172,11 +180,27 @@ def signal_received(state: State, event: SignalReceived) -> None:
         state.detached = (*state.detached, *[index for index in asked if index not in state.detached])
 
 
+def _answer_judged(state: State, signal: Signal) -> None:
+    """Somebody has decided whether the answer that waits is the last one."""
+    if signal.type is SignalType.APPROVE:
+        end(state, Outcome.SUCCESS)
+    else:
+        why = f": {signal.text}" if signal.text else ". Give another one."
+        refuse_answer(state, f"The answer was not approved{why}")
+
+
 def _cancelled(state: State, signal: Signal) -> None:
     who = f" by {signal.by}" if signal.by else ""
     why = f": {signal.text}" if signal.text else ""
     state.error = CancelledSignal(f"cancelled{who}{why}", by=signal.by, reason=signal.text).record()
     end(state, Outcome.CANCELLED)
+
+
+def decides(state: State, signal: Signal) -> bool:
+    """Whether a signal decides about something that waits here: calls, or the answer."""
+    if state.at == "approve":
+        return signal.call_id is None or signal.call_id == answer_id(state)
+    return bool(meant_by(state, signal))
 
 
 def meant_by(state: State, signal: Signal) -> tuple[int, ...]:

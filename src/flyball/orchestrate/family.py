@@ -19,9 +19,10 @@ from flyball.core.events import Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import ToolCall
 from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.approvals import approvals
+from flyball.orchestrate.calls import awaits_approval
 from flyball.orchestrate.commands import call_to_run
-from flyball.orchestrate.course import OVER, meant_by
-from flyball.orchestrate.fitting import FOR_APPROVAL
+from flyball.orchestrate.course import FOR_APPROVAL, OVER, decides
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.machines import AnyState, fold
@@ -35,13 +36,15 @@ _FOR_ALL = (SignalType.PAUSE, SignalType.RESUME)
 class WaitingCall(Struct, frozen=True):
     """A tool call that waits for somebody: for an approval, or for its result from outside.
 
-    `loop_id` is the loop that has asked for it: the one that was looked at, or one under it.
+    `loop_id` is the loop that has asked for it: the one that was looked at, or one under it. With `answer` it
+    is no call, but the loop's answer, which waits for approval: `call` has what it is, under `answer`.
     """
 
     loop_id: str
     agent: str
     call: ToolCall
     wants: Literal["approval", "result"]
+    answer: bool = False
 
     def __str__(self) -> str:
         what = "to be approved" if self.wants == "approval" else "for its result"
@@ -67,9 +70,10 @@ async def waiting_calls(journal: Journal, state: AnyState) -> tuple[WaitingCall,
     """The calls of a loop, and of those under it, that wait for somebody."""
     found: list[WaitingCall] = []
     for one in (state, *await loops_below(journal, state)):
+        if isinstance(one, State):
+            found += [_waiting(one, call, "approval") for call in approvals(one)]
         if isinstance(one, State) and one.at == "execute":
-            found += [_waiting(one, index, "approval") for index in one.awaiting]
-            found += [_waiting(one, index, "result") for index in sorted(one.deferred)]
+            found += [_waiting(one, call_to_run(one, index), "result") for index in sorted(one.deferred)]
     return tuple(found)
 
 
@@ -82,8 +86,8 @@ async def family_stage(journal: Journal, state: State) -> Stage:
     return Stage.AWAITING_APPROVAL if any(one.wants == "approval" for one in waits) else stage
 
 
-def _waiting(state: State, index: int, wants: Literal["approval", "result"]) -> WaitingCall:
-    return WaitingCall(state.loop_id, state.spec.agent, call_to_run(state, index), wants)
+def _waiting(state: State, call: ToolCall, wants: Literal["approval", "result"]) -> WaitingCall:
+    return WaitingCall(state.loop_id, state.spec.agent, call, wants, state.at == "approve")
 
 
 # Signals
@@ -117,7 +121,7 @@ async def pass_on(journal: Journal, state: AnyState, signal: Signal, taken: bool
     waiting = [
         one.loop_id
         for one in below
-        if isinstance(one, State) and one.at == "execute" and meant_by(one, signal)
+        if isinstance(one, State) and awaits_approval(one) and decides(one, signal)
     ]
     if named and len(waiting) > 1:
         raise SignalRefused(

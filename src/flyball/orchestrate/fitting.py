@@ -39,14 +39,12 @@ from flyball.core.messages import Message, ResultKind, Role, ToolCall
 from flyball.core.signals import SignalType
 from flyball.orchestrate.calls import detachable, needs_judging
 from flyball.orchestrate.compacted import can_be_planned, remembered
-from flyball.orchestrate.course import OVER, meant_by
+from flyball.orchestrate.course import FOR_APPROVAL, OVER, decides
 from flyball.orchestrate.reaching import BESIDE, can_be
 from flyball.orchestrate.sending import base
 from flyball.orchestrate.state import State
 
 _ASSISTANT, _DEFERRED = Role.ASSISTANT, ResultKind.DEFERRED
-FOR_APPROVAL = (SignalType.APPROVE, SignalType.REJECT)
-"""The signals that decide about calls."""
 
 
 def _answers(position: str) -> Callable[[State, Any], bool]:
@@ -165,7 +163,7 @@ def _accepts_signal(state: State, event: SignalReceived) -> bool:
     if signal.type is SignalType.PAUSE:
         return not (state.paused or state.pausing)
     if signal.type in FOR_APPROVAL:
-        return bool(meant_by(state, signal))
+        return decides(state, signal)
     if signal.type is SignalType.FEEDBACK:
         return bool(signal.text)  # no provider takes an empty text
     if signal.type is SignalType.DETACH:

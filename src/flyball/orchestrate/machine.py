@@ -28,6 +28,7 @@ Where a loop stands
     execute    Execute (one a call), Wait    ToolReturned (the last one), SignalReceived
     settle     Settle                        TurnSettled
     repair     Infer, for a repair           ModelAnswered, ModelFailed
+    approve    Wait                          SignalReceived
     deliver    Deliver                       Delivered
     end        End                           Ended
     done       nothing                       Reopened
@@ -35,6 +36,7 @@ Where a loop stands
     start -> [admit] -> [prepare] -> infer -> [review] -> [judge] -> execute -> [prepare] -> infer ...
                                                        -> settle  -> (infer again, or the end)
                                                        -> settle  -> [repair] -> settle
+    an answer -> [approve] -> (the end, or infer again)
     [prepare] -> [compact] -> prepare -> infer ...
     anywhere -> [deliver] -> end -> done         by an answer, a failure, a limit, a cancel, the deadline
 
@@ -102,8 +104,8 @@ from flyball.core.tools import Safety
 from flyball.orchestrate import calls, course, settled, turn
 from flyball.orchestrate.calls import needs_judging, runnable
 from flyball.orchestrate.compacted import preparations
-from flyball.orchestrate.course import OVER
-from flyball.orchestrate.fitting import ACCEPTS, FOR_APPROVAL
+from flyball.orchestrate.course import FOR_APPROVAL, OVER
+from flyball.orchestrate.fitting import ACCEPTS
 from flyball.orchestrate.reaching import BESIDE
 from flyball.orchestrate.state import State
 
@@ -268,6 +270,7 @@ _OWED: dict[str, Callable[[State], list[Effect]]] = {
         Settle(f"{state.loop_id}/{state.attempt}/{state.turn}/settle/{settlings(state)}", state.turn)
     ],
     "repair": lambda state: [Infer(effect_id(state, "repair", 0), state.turn, "repair")],
+    "approve": lambda state: [Wait(effect_id(state, "wait", 0), FOR_APPROVAL)],
     "deliver": lambda state: [Deliver(effect_id(state, "deliver", 0))],
     "end": lambda state: [_owed_end(state)],
     "done": lambda _: [],

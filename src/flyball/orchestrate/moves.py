@@ -125,14 +125,28 @@ def cut_call(state: State, tool: str | None = None) -> IncompleteToolCall | None
 
 
 def conclude(state: State) -> None:
-    """End with the answer that is there; but first let the model read what somebody has told it meanwhile."""
-    if state.feedback and state.spec.limits.before_request(state.usage, state.iterations) is None:
-        answer_open_calls(state, "Not run: there is feedback to read first.")
-        state.answer = state.answer_tool = None
-        state.output = UNSET
+    """End with the answer that is there; but first let the model read what somebody has told it meanwhile,
+    and a person approve it, where one must.
+    """
+    if state.feedback and may_go_on(state):
+        take_back(state, "Not run: there is feedback to read first.")
         next_turn(state)
+    elif state.spec.output.approval:
+        move(state, "approve")
     else:
         end(state, SUCCESS)
+
+
+def may_go_on(state: State) -> bool:
+    """Whether the limits allow one more model call."""
+    return state.spec.limits.before_request(state.usage, state.iterations) is None
+
+
+def take_back(state: State, why: str) -> None:
+    """The answer that is there is none after all; calls that it left open are answered with why."""
+    answer_open_calls(state, why)
+    state.answer = state.answer_tool = None
+    state.output = UNSET
 
 
 def fail(state: State, error: FlyballError | SystemError) -> None:

@@ -19,6 +19,7 @@ from flyball.orchestrate.moves import (
     move,
     next_turn,
     say,
+    take_back,
 )
 from flyball.orchestrate.state import Reflections, State
 
@@ -111,7 +112,7 @@ def _accepted(state: State, event: TurnSettled) -> None:
                 result = ToolResult(call.id, call.name, text, status=ResultKind.SKIPPED)
             state.results[index] = result
             state.open -= 1
-    if state.feedback:
+    if state.feedback or state.spec.output.approval:
         conclude(state)
     else:
         end(state, SUCCESS)
@@ -138,6 +139,20 @@ def _reflected(state: State, feedback: str) -> None:
         state.answer = None
         say(state, (Retry(feedback),))
         next_turn(state)
+
+
+def refuse_answer(state: State, why: str) -> None:
+    """A person would not have the answer that waits for approval: the model reads why, and gives another.
+
+    That is no retry: the model got nothing wrong.
+    """
+    if state.stopping:
+        fail(state, stopped_by(state.stopping))
+        return
+    state.retries = 0
+    take_back(state, "Not run: the answer was not approved.")
+    say(state, (Retry(why),))
+    next_turn(state)
 
 
 def reflected_before(state: State) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flyball.core.errors import SignalRefused
 from flyball.core.events import Reopened, SignalReceived, Stage
 from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.approvals import approvals
 from flyball.orchestrate.calls import detachable
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState, accepts
@@ -69,5 +70,5 @@ def _why(state: AnyState, signal: Signal, fits: tuple[SignalType, ...]) -> str:
     if signal.type is SignalType.DETACH:
         return f"no call {signal.call_id!r} runs"
     assert not isinstance(state, FlowState), "a flow takes no signals about calls"
-    waiting = ", ".join([state.calls[index].id for index in state.awaiting])
+    waiting = ", ".join([call.id for call in approvals(state)])
     return f"no call {signal.call_id!r} waits for that, but {waiting}"

@@ -497,7 +497,14 @@ class System:
     def _check_approvals(self, agent: Agent[Any, Any]) -> None:
         """A stream's reader has no way to send a signal: somebody else must be able to."""
         config = agent.config
-        if config.approval is not None or "journal" in self._options:
+        if "journal" in self._options:
+            return
+        if config.output_approval:
+            raise UserError(
+                "the answer needs approval, and nobody could give it: give the system a journal= and send "
+                "the signal there"
+            )
+        if config.approval is not None:
             return
         for tool in config.tools:
             if tool.spec.approval:

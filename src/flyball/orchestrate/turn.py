@@ -145,7 +145,11 @@ def _stop_with(state: State, message: Message, reason: str) -> None:
         move(state, "settle")
     else:
         state.answer = message.text
-        end(state, SUCCESS)
+        if output.approval:
+            state.stopping = reason
+            move(state, "approve")
+        else:
+            end(state, SUCCESS)
 
 
 def _answered(state: State, text: str) -> None:
@@ -157,7 +161,7 @@ def _answered(state: State, text: str) -> None:
         move(state, "settle")
     else:
         state.answer = text
-        if state.feedback:
+        if state.feedback or output.approval:
             conclude(state)
         else:
             end(state, SUCCESS)

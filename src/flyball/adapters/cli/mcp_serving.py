@@ -98,12 +98,12 @@ async def _serve(services: Callable[[], Tenants], options: dict[str, Any], serve
 
 
 def _approved(agent: Any) -> Any:
-    """An agent none of whose tools needs approval."""
+    """An agent none of whose tools needs approval, nor its answer."""
     tools = [
         WrappedTool(tool, replace(tool.spec, approval=False)) if tool.spec.approval else tool
         for tool in agent.config.tools
     ]
-    return agent.clone(tools=tools)
+    return agent.clone(tools=tools, output_approval=False)
 
 
 def _how(cluster: Cluster, shared: Shared) -> str:

@@ -29,8 +29,8 @@ def resume(
 
     Args:
         run_id: The run: its id, the beginning of it, or last.
-        approve: Let the tool calls run that wait for approval.
-        reject: Refuse the tool calls that wait for approval; the model reads the reason.
+        approve: Let the tool calls run that wait for approval, or the answer count.
+        reject: Refuse what waits for approval; the model reads the reason.
         take_over: Go on also with a run that another process drives; that one stops then.
         driven: Options of commands that drive a run.
         shared: Options of all commands.
@@ -57,13 +57,13 @@ async def _resume(name: str, verdict: Signal | None, take_over: bool, driven: Dr
     async with shared.recorded() as journal:
         loop_id = await find_run(journal, name)
         events, state = await load_any(journal, loop_id)
+        if state.paused or (isinstance(state, State) and state.pausing):
+            await send_signal(journal, loop_id, Signal(SignalType.RESUME, by="cli"))
         if verdict is not None:
             try:
                 await send_signal(journal, loop_id, verdict)
             except SignalRefused:
-                raise UserError(f"no tool call of run {name!r} waits for approval") from None
-        if state.paused or (isinstance(state, State) and state.pausing):
-            await send_signal(journal, loop_id, Signal(SignalType.RESUME, by="cli"))
+                raise UserError(f"nothing of run {name!r} waits for approval") from None
         if state.at == "done" and state.outcome is Outcome.SUCCESS:
             return await shown_again(journal, loop_id, as_json=shared.json, quiet=driven.quiet)
         if is_claimed(journal, loop_id) and not take_over:

@@ -36,6 +36,7 @@ async def _why(name: str, turn: int | None, shared: Shared, *, full: bool) -> in
     from flyball.adapters.cli.page import print_explanation
     from flyball.adapters.cli.screen import write_json
     from flyball.core.errors import UserError
+    from flyball.orchestrate.calls import awaits_approval
     from flyball.orchestrate.flow_state import FlowState
     from flyball.orchestrate.projections.explanation import explain
     from flyball.orchestrate.provenance import provenance_of
@@ -52,7 +53,7 @@ async def _why(name: str, turn: int | None, shared: Shared, *, full: bool) -> in
         from flyball.adapters.cli.flow_course import why_flow
 
         return why_flow(events, told, waits, as_json=shared.json)
-    if waits and not state.awaiting:
+    if waits and not awaits_approval(state):
         told = msgspec.structs.replace(told, verdict=f"It waits for a run under it: {'; '.join(waits)}.")
     if turn is not None:
         told = msgspec.structs.replace(told, turns=tuple([one for one in told.turns if one.number == turn]))

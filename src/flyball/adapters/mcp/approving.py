@@ -30,6 +30,8 @@ def question(call: WaitingCall) -> str:
     arguments = call.call.args_json
     if len(arguments) > _LONGEST:
         arguments = f"{arguments[:_LONGEST]}… ({len(arguments)} characters)"
+    if call.answer:
+        return f"The agent {call.agent} would answer {arguments}. Approve it?"
     return f"The agent {call.agent} wants to run {call.call.name} with {arguments}. Approve it?"
 
 

@@ -110,7 +110,9 @@ def _agent_offer(agent: AnyAgent, name: str) -> AgentOffer:
             open_world_hint=True,
         ),
     )
-    waits = any(tool.spec.approval or tool.spec.begins_loop for tool in config.tools)
+    waits = config.output_approval or any(
+        tool.spec.approval or tool.spec.begins_loop for tool in config.tools
+    )
     return AgentOffer(config.name, told, key, waits)
 
 

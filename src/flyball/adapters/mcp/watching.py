@@ -16,6 +16,7 @@ from flyball.observe.events import (
     ToolEndedEvent,
     TurnStartedEvent,
 )
+from flyball.orchestrate.calls import awaits_approval
 from flyball.orchestrate.family import WaitingCall, waiting_calls
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.machines import AnyState
@@ -70,7 +71,7 @@ class Watch:
         """See who waits, where that may have changed."""
         if not isinstance(state, State):
             return
-        waits = state.at == "execute" and bool(state.awaiting)
+        waits = awaits_approval(state)
         if not waits and state.loop_id not in self._waited:
             return
         (self._waited.add if waits else self._waited.discard)(state.loop_id)

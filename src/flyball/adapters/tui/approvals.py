@@ -116,7 +116,8 @@ class Approvals(Vertical, can_focus=True):
     def _draw(self, waiting: WaitingCall) -> None:
         call, more = waiting.call, len(self._calls) - 1
         others = f" (and {more} more)" if more else ""
-        asks = f"{words(waiting.agent, 40)} wants to call {words(call.name, 60)}{others}"
+        what = "would answer" if waiting.answer else f"wants to call {words(call.name, 60)}"
+        asks = f"{words(waiting.agent, 40)} {what}{others}"
         width = self.content_size.width or 70
         who, lines = wrapped(asks, width, 200), wrapped(pretty(call.args_json), width, 2_000)
         room = max(self.content_size.height - 1 - len(who), 0) if self.screen.has_class("-short") else _SHOWN

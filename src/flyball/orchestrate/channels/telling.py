@@ -2,7 +2,7 @@
 
     text      stream            a piece of an answer that is not finished
     calls     status            the model asks for a tool; for channels that want to hear of it
-    waits     prompt            a call wants to be approved: what it is, and two actions
+    waits     prompt            a call, or the answer, wants to be approved: what it is, and two actions
               status            paused, resumed, a call waits for its result, tried again
     end       result            the answer, with its blocks
               error, status     why there is none; that it was cancelled
@@ -39,7 +39,8 @@ from flyball.core.messages import Message, Role
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.inference.text import text_in
-from flyball.orchestrate.calls import waits_for_results
+from flyball.orchestrate.approvals import answer_so_far
+from flyball.orchestrate.calls import answer_id, waits_for_results
 from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.blocks import blocks_of
 from flyball.orchestrate.commands import call_to_run
@@ -154,22 +155,34 @@ class Telling:
         if isinstance(state, FlowState):
             return []
         waiting = {state.calls[index].id: index for index in (*state.awaiting, *state.deferred)}
+        if state.at == "approve":
+            waiting[answer_id(state)] = -1
         new, self._asked = [call for call in waiting if call not in self._asked], frozenset(waiting)
         return [self._prompt(state, waiting[call]) for call in new]
 
     def _prompt(self, state: State, index: int) -> UserResponse:
+        if index < 0:
+            answer = answer_so_far(state)
+            said = f"{state.spec.agent} has an answer ({answer_id(state)}): may it be given?"
+            blocks = blocks_of(answer, _last_message(state)) or (
+                ResponseBlock(type=str(BlockType.TEXT), content=answer),
+            )
+            return self._decide(said, answer_id(state), "answer", blocks)
         call = call_to_run(state, index)
-        name = f"{self._number}/call/{index}"
+        name = f"call/{index}"
         arguments = ResponseBlock(type=str(BlockType.CODE), content=call.args_json, lang="json")
         if index in state.deferred:
             said = f"{call.name} waits for its result (call {call.id})"
-            return self._say(ResponseType.STATUS, said, name, [arguments])
+            return self._say(ResponseType.STATUS, said, f"{self._number}/{name}", [arguments])
         said = f"{state.spec.agent} wants to run {call.name} (call {call.id}): may it?"
+        return self._decide(said, call.id, name, [arguments])
+
+    def _decide(self, said: str, about: str, name: str, blocks: Iterable[ResponseBlock]) -> UserResponse:
         actions = [
-            ResponseAction(id=f"{kind}/{call.id}", type="button", label=label, signal=str(kind), style=style)
+            ResponseAction(id=f"{kind}/{about}", type="button", label=label, signal=str(kind), style=style)
             for kind, label, style in _ACTIONS
         ]
-        return self._say(ResponseType.PROMPT, said, name, [arguments], actions)
+        return self._say(ResponseType.PROMPT, said, f"{self._number}/{name}", blocks, actions)
 
     def _end(self, state: AnyState, event: Ended, number: int) -> UserResponse:
         name = str(number)

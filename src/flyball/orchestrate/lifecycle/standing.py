@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from flyball.core.events import Outcome, Stage
 from flyball.core.spec import ARCHITECT
+from flyball.orchestrate.calls import awaits_approval
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.lifecycle.phases import Phase
 from flyball.orchestrate.state import State
@@ -36,6 +37,8 @@ def phase_of(state: State) -> Phase:
     if at in ("prepare", "compact") and not state.iterations:
         return Phase.PREPARE
     # A loop that paused before a check has not begun it.
+    if at == "approve":
+        return Phase.VALIDATE
     return Phase.VALIDATE if at in ("settle", "repair") and not state.paused else Phase.EXECUTE
 
 
@@ -45,7 +48,7 @@ def stage_of(state: State) -> Stage:
         return ENDED[state.outcome or Outcome.FAILED][1]
     if state.paused:
         return Stage.PAUSED
-    if state.at == "execute" and state.awaiting:
+    if awaits_approval(state):
         return Stage.AWAITING_APPROVAL
     if state.stage is not None:
         return state.stage

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import UNSET, DecodeError, json
 from msgspec.structs import replace
 
-from flyball.core.encodable import as_text
 from flyball.core.errors import CancelledTimeout, JournalCorrupt
 from flyball.core.events import Event, Outcome, SignalReceived
 from flyball.core.forms.semstreams import LoopEntity, portable_result, read_tool_result, write_tool_result
 from flyball.core.limits import Limits
 from flyball.core.messages import ToolResult
 from flyball.core.signals import SignalType
+from flyball.orchestrate.approvals import answer_so_far
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.lifecycle import stage_of
 from flyball.orchestrate.projections.deciding import decided_when
@@ -105,17 +104,7 @@ def cancelled_by(state: State) -> str:
 
 def result_of(state: State) -> str:
     """What came of a loop that ended well, as text: the answer, without the object that it was wrapped in."""
-    if state.outcome is not Outcome.SUCCESS:
-        return ""
-    if state.output is not UNSET:
-        return as_text(state.output)
-    answer, outer = state.answer or "", state.spec.output.outer_key
-    if outer is None:
-        return answer
-    try:
-        return as_text(json.decode(answer, type=dict[str, object])[outer])
-    except (DecodeError, KeyError):
-        return answer  # it was repaired before it was read: then as it was written
+    return answer_so_far(state) if state.outcome is Outcome.SUCCESS else ""
 
 
 def _on_the_wire(result: ToolResult) -> ToolResult:

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 _NO_TURN = OVER | {"admit"}
 """Where a loop stands in no turn."""
-_ANSWERED = frozenset({"judge", "execute", "settle", "repair"})
+_ANSWERED = frozenset({"judge", "execute", "settle", "repair", "approve"})
 """Where a loop stands whose turn has its answer."""
 
 

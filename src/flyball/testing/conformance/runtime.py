@@ -41,7 +41,7 @@ from flyball.core.events import (
     Started,
     ToolReturned,
 )
-from flyball.core.messages import FinishReason, Message, Role, ToolCall, user
+from flyball.core.messages import FinishReason, Message, Retry, Role, ToolCall, user
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.middleware.kinds import CallNext, DualMiddleware, StreamNext
@@ -49,6 +49,7 @@ from flyball.inference.request import Request, Result
 from flyball.inference.scripted import FunctionEngine
 from flyball.inference.stream import Finish, StreamEvent, TextDelta
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.calls import awaits_approval
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.recorded import fork, load, pending_approvals
@@ -110,6 +111,14 @@ async def _buying(request: Request) -> Message | str:
     return " / ".join(told) if told else tool_call_answer("pay", {"pounds": 4})
 
 
+async def _writing(request: Request) -> str:
+    """Writes, and puts right what it is told."""
+    told = [
+        part.text for message in request.messages[1:] for part in message.parts if isinstance(part, Retry)
+    ]
+    return " / ".join(["a draft", *told])
+
+
 async def _failing(request: Request) -> str:
     """Fails until it is asked by a second attempt."""
     if request.id.split("/")[1] == "1":
@@ -148,6 +157,10 @@ class RuntimeConformance:
     def buyer(self) -> Agent[Any, str]:
         """An agent whose tool call waits for a person."""
         return Agent(FunctionEngine(_buying), tools=[pay], name="buyer")
+
+    def author(self) -> Agent[Any, str]:
+        """An agent whose answers wait for a person."""
+        return Agent(FunctionEngine(_writing), output_approval=True, name="author")
 
     def caller(self) -> Agent[Any, str]:
         """An agent whose first attempt fails."""
@@ -378,6 +391,23 @@ class RuntimeConformance:
             result = await self.soon(runtime.result(agent, "one"))
             assert result.output == "The call was not allowed: too dear / hurry"
 
+    async def test_an_answer_waits_until_it_is_approved(self) -> None:
+        """Refused, the model reads why; who is late approves no other answer; approved once, it counts."""
+        agent = self.author()
+        async with self.serving(agent) as runtime:
+            await self.soon(runtime.submit(agent, "Write.", loop_id="one"))
+            await self.waiting(runtime, "one")
+            assert await self.soon(runtime.signal("one", "pause", by="ann")) is Stage.PAUSED
+            await self.soon(runtime.signal("one", "resume", by="ann"))
+            (first,) = await pending_approvals(runtime.journal, "one")
+            await self.soon(runtime.signal("one", "reject", "longer", first.id, by="ann"))
+            await self.waiting(runtime, "one")
+            await self.failing(SignalRefused, runtime.signal("one", "approve", "", first.id, by="ben"))
+            (second,) = await pending_approvals(runtime.journal, "one")
+            await self.soon(runtime.signal("one", "approve", "", second.id, by="ann"))
+            result = await self.soon(runtime.result(agent, "one"))
+            assert result.output == "a draft / The answer was not approved: longer"
+
     async def test_a_loop_is_cancelled(self) -> None:
         """With the reason, and who said so."""
         agent = self.buyer()
@@ -558,7 +588,7 @@ class RuntimeConformance:
         async with asyncio.timeout(self.patience):
             while True:
                 events, state = await load(runtime.journal, loop_id)
-                if state.awaiting:
+                if awaits_approval(state):
                     return
                 await runtime.journal.wait(loop_id, len(events))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from flyball.core.deferred import DeferredToolRequest
 from flyball.core.events import Outcome
+from flyball.orchestrate.approvals import approvals
 from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.projections.explanation.told import Next
 from flyball.orchestrate.projections.shortened import one_line
@@ -22,6 +23,7 @@ _STANDS = {
     "review": "the review of its answer",
     "settle": "the check of its answer",
     "repair": "the repair of its answer",
+    "approve": "the approval of its answer",
     "deliver": "its deliveries",
     "end": "its end",
 }
@@ -32,9 +34,8 @@ def verdict_of(state: State, decided: Sequence[str]) -> str:
     if state.at != "done":
         if state.paused or state.pausing:
             return "It is paused: a signal asked for that."
-        if state.at == "execute" and state.awaiting:
-            names = ", ".join([state.calls[index].name for index in state.awaiting])
-            return f"It waits for somebody to approve {names}."
+        if waiting := approvals(state):
+            return f"It waits for somebody to approve {', '.join([call.name for call in waiting])}."
         if waits_for_results(state):
             calls = ", ".join([f"{one.tool_name} ({one.tool_call_id})" for one in deferred_requests(state)])
             return f"It waits for results from outside: {calls}."
@@ -51,11 +52,11 @@ def verdict_of(state: State, decided: Sequence[str]) -> str:
 
 def next_of(state: State) -> tuple[Next, ...]:
     """What may be done with the loop, the nearest first."""
-    if state.at == "execute" and state.awaiting:
-        calls = tuple([state.calls[index].id for index in state.awaiting])
+    if calls := tuple([call.id for call in approvals(state)]):
+        answers = state.at == "approve"
         return (
-            Next("approve", "let the calls run that wait", calls),
-            Next("reject", "refuse them; the model reads the reason", calls),
+            Next("approve", "let the answer count" if answers else "let the calls run that wait", calls),
+            Next("reject", f"refuse {'it' if answers else 'them'}; the model reads the reason", calls),
         )
     if waits_for_results(state):
         waiting = [

@@ -51,10 +51,10 @@ async function give(id, call) {
 }
 
 /** A call that waits for somebody: what it would do, and what may be said. */
-export function waitingCard({ call, wants, loop_id: id }) {
+export function waitingCard({ call, wants, loop_id: id, answer }) {
   const asked = wants === "approval";
   return h("section", { class: "card waiting", role: "group", "aria-label": `${call.name} waits` },
-    h("h2", null, asked ? "May it " : "It waits for the result of ", h("code", null, call.name), asked ? "?" : ""),
+    h("h2", null, asked ? "May it " : "It waits for the result of ", answer ? "answer so" : h("code", null, call.name), asked ? "?" : ""),
     value(call.args_json || "{}"),
     h("div", { class: "row" }, asked
       ? [button("Approve", () => approve(id, call), "primary", { data: { act: "approve" } }),
