@@ -109,9 +109,10 @@ attack-api: $(READY) ## Attack the HTTP API, by its own description of itself (t
 	$(heading) attack-api
 	@$(RUN) -m tests.adapters.http.attack $(ARGS)
 
-soak: $(READY) ## Run loops on NATS while workers and the server are killed at random: nothing may be lost or doubled
+SOAK := --nodes 3 --loops 10000 --kills 400 --minutes 60 --paused 100000
+soak: $(READY) ## Run loops on NATS for an hour while workers and nodes are killed at random: nothing may be lost or doubled
 	$(heading) soak
-	@$(RUN) bench/nats/soak/run.py $(ARGS)
+	@$(RUN) bench/nats/soak/run.py $(or $(ARGS),$(SOAK))
 
 power-loss: $(READY) ## Have NATS nodes lose their power in the middle of loops: needs root, and loop devices
 	$(heading) power-loss
