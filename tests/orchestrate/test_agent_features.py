@@ -110,6 +110,7 @@ ONE_EACH: dict[str, dict[str, Any]] = {
     "run_conditions": {"features": [TextContains("enough")]},
     "request_middleware": {"features": [RequestMiddleware(cast("Any", nothing))]},
     "stream_middleware": {"features": [StreamMiddleware(cast("Any", nothing))]},
+    "has_output_approval": {"output_approval": True},
     "output_validators": {"validators": [lambda _, output: output]},  # pyright: ignore[reportUnknownLambdaType]
     "output_repairs": {"features": [OutputRepair(nothing)]},
     "model_repairs": {"features": [ModelRepair()]},

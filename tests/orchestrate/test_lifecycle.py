@@ -206,6 +206,9 @@ def phase_and_stage_end_together(events: list[Event]) -> None:
         ]
     elif stage is state.stage:
         assert not state.paused, "moved there by hand"
+    elif state.at == "approve":
+        assert phase is P.VALIDATE, "a person checks the answer: back to EXECUTE would be a retry"
+        assert stage is (Stage.PAUSED if state.paused else Stage.AWAITING_APPROVAL)
     elif stage in (Stage.PAUSED, Stage.AWAITING_APPROVAL):
         assert phase is P.EXECUTE or (state.at == "prepare" and not state.iterations)
     else:

@@ -36,9 +36,9 @@ def phase_of(state: State) -> Phase:
         return Phase.INIT
     if at in ("prepare", "compact") and not state.iterations:
         return Phase.PREPARE
-    # A loop that paused before a check has not begun it.
     if at == "approve":
-        return Phase.VALIDATE
+        return Phase.VALIDATE  # a person checks the answer; back to EXECUTE would be a retry
+    # A loop that paused before a check has not begun it.
     return Phase.VALIDATE if at in ("settle", "repair") and not state.paused else Phase.EXECUTE
 
 
