@@ -15,6 +15,7 @@ from flyball.core.events import (
     Event,
     Outcome,
     Reopened,
+    SignalReceived,
     Stage,
     StageMoved,
     Started,
@@ -173,9 +174,16 @@ def an_attempt_begins_with_every_retry_and_every_reopening(events: list[Event]) 
             attempt += 1
         assert move.attempt == attempt
     reopened = len([event for event in events if isinstance(event, Reopened)])
-    refused = len([event for event in events if isinstance(event, TurnSettled) and not event.accepted])
+    refused = len([event for event in events if _sends_back(event)])
     assert 1 + reopened <= attempt <= 1 + reopened + refused
     assert execution_state(events).attempt == attempt
+
+
+def _sends_back(event: Event) -> bool:
+    """Whether it may send an answer back: a check that failed, or a person who would not have it."""
+    if isinstance(event, SignalReceived):
+        return event.signal.type in (SignalType.REJECT, SignalType.FEEDBACK)
+    return isinstance(event, TurnSettled) and not event.accepted
 
 
 def it_prepares_once_in_each_beginning(events: list[Event]) -> None:
@@ -184,7 +192,7 @@ def it_prepares_once_in_each_beginning(events: list[Event]) -> None:
     assert phases.count(P.PREPARE) <= beginnings == 1 + len([e for e in events if isinstance(e, Reopened)])
     started = events[0]
     assert isinstance(started, Started)
-    if not started.spec.output.checked:
+    if not started.spec.output.checked and not started.spec.output.approval:
         assert P.VALIDATE not in phases
 
 
