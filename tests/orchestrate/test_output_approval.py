@@ -14,6 +14,7 @@ from flyball.core.errors import (
     CancelledSignal,
     FlyballError,
     IterationLimit,
+    LoopNotFound,
     RunConditionError,
     SignalRefused,
     UserError,
@@ -24,6 +25,7 @@ from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.calls import awaits_approval
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse
+from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.projections.explanation import explain
 from flyball.orchestrate.recorded import calls_waiting, load, send_signal
@@ -62,6 +64,12 @@ async def shown(driven: Driven) -> Any:
     return json.decode(one.call.args_json)["answer"]
 
 
+async def named(driven: Driven) -> str:
+    """What the answer that waits is called."""
+    (one,) = await calls_waiting(driven.journal, driven.loop_id)
+    return one.call.id
+
+
 def told(messages: tuple[Message, ...]) -> list[str]:
     return [part.text for message in messages for part in message.parts if isinstance(part, Retry)]
 
@@ -94,7 +102,7 @@ async def test_an_answer_counts_once_it_is_approved(
     await waiting(driven)
     assert await shown(driven) == seen
     assert not driven.task.done()
-    assert await driven.send("approve", call_id="answer-1") is Stage.COMPLETE
+    assert await driven.send("approve", call_id=await named(driven)) is Stage.COMPLETE
     assert (await driven.task).output == output
 
 
@@ -112,11 +120,12 @@ async def test_who_would_not_have_it_is_given_another(
     script = Script("Rome.", "Rome, Italy.")
     await driven.start(Agent(script, output_approval=True, retries=0))
     await waiting(driven)
+    first = await named(driven)
     await driven.send(kind, text)
     await waiting(driven, 2)
     assert told(script.last.messages) == [reads]
-    with pytest.raises(SignalRefused, match="no call 'answer-1' waits for that, but answer-2"):
-        await driven.send("approve", call_id="answer-1")
+    with pytest.raises(SignalRefused, match=f"no call '{first}' waits for that, but answer-2"):
+        await driven.send("approve", call_id=first)
     await driven.send("approve")
     result = await driven.task
     assert result.output == "Rome, Italy."
@@ -165,6 +174,61 @@ async def test_where_a_condition_has_ended_the_run_there_is_no_other_answer(driv
         await driven.task
 
 
+async def test_feedback_where_a_condition_has_ended_the_run_ends_nothing(driven: Driven) -> None:
+    """Nobody can read it any more: a word of thanks takes no answer away."""
+    await driven.start(Agent(Script("Rome."), output_approval=True, features=[RunCondition(late, "clock")]))
+    await waiting(driven)
+    assert await driven.send("feedback", "Thanks!") is Stage.AWAITING_APPROVAL
+    await driven.send("approve")
+    assert (await driven.task).output == "Rome."
+
+
+async def test_who_approves_a_childs_answer_late_approves_no_other() -> None:
+    """Not that of the next child, nor that of the loop above: each has a name of its own."""
+    kid = Agent(Script("A"), name="kid", output_approval=True)
+    asks = [call("kid", {"prompt": "one"}), call("kid", {"prompt": "two"})]
+    top = Agent(Script([asks[0]], [asks[1]], "done"), tools=[kid.as_tool()], output_approval=True)
+    journal = MemoryJournal()
+    task = asyncio.create_task(top.run("go", journal=journal, loop_id="top"))
+    names: list[str] = []
+    for shown in ("A", "A", "done"):
+        one = await waiting_below(journal)
+        assert json.decode(one.call.args_json) == {"answer": shown}
+        for late_name in names:
+            with pytest.raises(SignalRefused):
+                await send_signal(journal, "top", Signal(SignalType.APPROVE, by="ben", call_id=late_name))
+        names.append(one.call.id)
+        await send_signal(journal, "top", Signal(SignalType.APPROVE, by="ann", call_id=one.call.id))
+    assert len(set(names)) == 3
+    assert (await task).output == "done"
+
+
+async def waiting_below(journal: Journal) -> WaitingCall:
+    """What waits at the loop `top` or under it, as soon as something does."""
+    while True:
+        try:
+            found = await calls_waiting(journal, "top")
+        except LoopNotFound:
+            found = ()
+        if found:
+            return found[0]
+        await asyncio.sleep(0)
+
+
+async def test_what_an_editor_would_answer_is_approved_by_its_architects_loop() -> None:
+    """It is listed there, so it is decided there, too."""
+    editor = Agent(Script("edited"), name="editor", output_approval=True)
+    architect = Agent(Script("drawn"), role="architect", editor=editor)
+    journal = MemoryJournal()
+    task = asyncio.create_task(architect.run("go", journal=journal, loop_id="top"))
+    one = await waiting_below(journal)
+    assert one.loop_id != "top"
+    await send_signal(journal, "top", Signal(SignalType.APPROVE, by="ann", call_id=one.call.id))
+    assert (await task).output == "drawn"
+    _, state = await load(journal, one.loop_id)
+    assert (state.at, state.answer) == ("done", "edited")
+
+
 async def test_it_is_explained_and_its_end_is_recorded_after_the_word(driven: Driven) -> None:
     await driven.start(Agent(Script("Rome."), output_approval=True))
     await waiting(driven)
@@ -172,8 +236,8 @@ async def test_it_is_explained_and_its_end_is_recorded_after_the_word(driven: Dr
     explained = explain(events)
     assert explained.verdict == "It waits for somebody to approve the answer."
     assert [(one.action, one.calls) for one in explained.next] == [
-        ("approve", ("answer-1",)),
-        ("reject", ("answer-1",)),
+        ("approve", (await named(driven),)),
+        ("reject", (await named(driven),)),
     ]
     assert (explained.stage, explained.phase) == ("awaiting_approval", "validate")
     await driven.send("approve")

@@ -5,6 +5,8 @@ Part of the machine, and as pure; see `turn` for where it stands.
 
 from __future__ import annotations
 
+from hashlib import blake2s
+
 from msgspec import UNSET
 
 from flyball.core.encodable import as_text
@@ -216,8 +218,13 @@ def awaits_approval(state: State) -> bool:
 
 
 def answer_id(state: State) -> str:
-    """What the answer of this turn is called by who approves it: one that came too late means no other."""
-    return f"answer-{state.turn}"
+    """What the answer of this turn is called by who approves it: who is late approves no other.
+
+    The loop is in it, since a signal reaches what waits under a loop by its name alone; hashed, since ids of
+    loops may be long.
+    """
+    whose = blake2s(f"{state.loop_id}/{state.attempt}".encode(errors="surrogatepass"), digest_size=5)
+    return f"answer-{state.turn}-{whose.hexdigest()}"
 
 
 def waits_for_results(state: State) -> bool:

@@ -161,7 +161,7 @@ def signal_received(state: State, event: SignalReceived) -> None:
                 state.turn += 1
                 state.offered, state.definitions = None, ()
                 state.at = "prepare"
-        elif state.at == "approve" and may_go_on(state):
+        elif state.at == "approve" and not state.stopping and may_go_on(state):
             refuse_answer(state, signal.text)
         else:
             state.feedback = (*state.feedback, signal.text)

@@ -101,8 +101,8 @@ async def pass_on(journal: Journal, state: AnyState, signal: Signal, taken: bool
     Raises:
         SignalRefused: a call is named that waits in more than one of them.
     """
-    if not state.children or state.at in OVER:
-        return False
+    if not state.children or (state.at in OVER and signal.type not in FOR_APPROVAL):
+        return False  # an architect is over while what its editor would do waits
     again = bool(signal.id) and signal.id in state.signals
     if not signal.id:
         signal = replace(signal, id=new_id())  # so that it is taken once, wherever it gets on several ways
