@@ -13,7 +13,7 @@ from flyball.core.errors import FlyballError
 from flyball.core.events import Event, ModelAnswered, ModelFailed
 from flyball.inference.answers import tool_call
 from flyball.inference.scripted import ScriptedEngine
-from flyball.orchestrate.calls import waits_for_results
+from flyball.orchestrate.calls import awaits_approval, waits_for_results
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections.explanation import Action, Explanation, Next, explain
 from flyball.tool.errors import CallDeferred
@@ -33,7 +33,7 @@ def test_any_journal_is_explained(events: list[Event]) -> None:
     )
     assert all(turn.sent.messages for turn in told.turns)
     waiting = [one for one in told.next if one.action in ("approve", "answer")]
-    assert bool(waiting) is (state.at == "execute" and (bool(state.awaiting) or waits_for_results(state)))
+    assert bool(waiting) is (awaits_approval(state) or (state.at == "execute" and waits_for_results(state)))
 
 
 @given(trees)
