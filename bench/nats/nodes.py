@@ -169,14 +169,17 @@ async def nodes(
 
 
 @asynccontextmanager
-async def deployed(folder: Path, config: Path, password: str = "") -> AsyncGenerator[Sequence[Node]]:
-    """Three servers by a configuration of deploy/, inside the block."""
-    ports, routes, monitors = free_ports(3), free_ports(3), free_ports(3)
+async def deployed(
+    folder: Path, config: Path, password: str = "", zones: Sequence[str] = ("1", "2", "3")
+) -> AsyncGenerator[Sequence[Node]]:
+    """Servers by a configuration of deploy/, one for each zone that is named, inside the block."""
+    ports, routes, monitors = [free_ports(len(zones)) for _ in range(3)]
     known = ", ".join([f'"nats://127.0.0.1:{route}"' for route in routes])
     made: list[Node] = []
     for number, (port, route, monitor) in enumerate(zip(ports, routes, monitors, strict=True), 1):
         environment = {
             "NAME": f"nats-{number}",
+            "ZONE": f'"zone:{zones[number - 1]}"',
             "ROUTES": f"[{known}]",
             "STORE": str(folder / str(number)),
             "ACCOUNTS": str(folder / f"{number}-accounts"),

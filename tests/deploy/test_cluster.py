@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import nats
 import pytest
 from bench.nats.nodes import deployed
 from httpx import AsyncClient
@@ -113,3 +114,23 @@ async def test_a_tenant_is_added_to_a_cluster_that_runs_and_outlives_one_of_its_
             (use,) = await tenancy.used()
             assert (use.tenant, use.quota.disk, use.streams) == ("acme", 2**31, 18)
             assert use.connections >= 2
+
+
+@pytest.mark.slow
+async def test_no_two_copies_of_a_stream_are_in_one_zone(tmp_path: Path) -> None:
+    """Two nodes a zone, as docs/sizing.md has them: who loses a zone loses no majority."""
+    zones = "121323"
+    async with deployed(tmp_path, DEPLOY / "nats.conf", "secret", zones) as nodes:
+        servers = tuple([f"nats://flyball:secret@127.0.0.1:{node.port}" for node in nodes])
+        options = NatsOptions(servers, replicas=3, partitions=8, synced=True)
+        async with await NatsJournal.open(options), await NatsRuntime.open(options):
+            raw = await nats.connect(list(servers))
+            try:
+                streams = await raw.jetstream().streams_info()
+            finally:
+                await raw.close()
+    assert len(streams) > 8
+    for stream in streams:
+        assert stream.cluster is not None
+        names = [stream.cluster.leader, *[one.name for one in stream.cluster.replicas or []]]
+        assert sorted(zones[int(str(name).removeprefix("nats-")) - 1] for name in names) == ["1", "2", "3"]

@@ -85,7 +85,7 @@ def test_the_clusters_commands_are_commands_of_ours(service: str) -> None:
 def test_the_cluster_has_three_nodes_that_know_each_other_and_keep_three_copies() -> None:
     services = compose()["services"]
     nodes = [name for name in services if name.startswith("nats-")]
-    assert len(nodes) == 3
+    assert len(nodes) == len({services[name]["environment"]["ZONE"] for name in nodes}) == 3
     for name in nodes:
         assert services[name]["environment"]["NAME"] == name
         assert all(f"//{other}:6222" in services[name]["environment"]["ROUTES"] for other in nodes)
@@ -140,6 +140,7 @@ def test_what_looks_after_the_nodes_is_in_their_image() -> None:
 def test_the_nodes_configuration_is_one(tmp_path: Path, name: str) -> None:
     environment = {
         "NAME": "nats-1",
+        "ZONE": '"zone:1"',
         "ROUTES": '["nats://127.0.0.1:1"]',
         "STORE": str(tmp_path),
         "ACCOUNTS": str(tmp_path / "accounts"),
