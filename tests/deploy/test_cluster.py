@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import nats
 import pytest
 from bench.nats.nodes import deployed
 from httpx import AsyncClient
@@ -123,14 +122,9 @@ async def test_no_two_copies_of_a_stream_are_in_one_zone(tmp_path: Path) -> None
     async with deployed(tmp_path, DEPLOY / "nats.conf", "secret", zones) as nodes:
         servers = tuple([f"nats://flyball:secret@127.0.0.1:{node.port}" for node in nodes])
         options = NatsOptions(servers, replicas=3, partitions=8, synced=True)
-        async with await NatsJournal.open(options), await NatsRuntime.open(options):
-            raw = await nats.connect(list(servers))
-            try:
-                streams = await raw.jetstream().streams_info()
-            finally:
-                await raw.close()
+        async with await NatsJournal.open(options) as journal, await NatsRuntime.open(options):
+            streams: list[Any] = await journal.connection.js.streams_info()
     assert len(streams) > 8
     for stream in streams:
-        assert stream.cluster is not None
-        names = [stream.cluster.leader, *[one.name for one in stream.cluster.replicas or []]]
-        assert sorted(zones[int(str(name).removeprefix("nats-")) - 1] for name in names) == ["1", "2", "3"]
+        names = [stream.cluster.leader, *[one.name for one in stream.cluster.replicas]]
+        assert sorted([zones[int(name.removeprefix("nats-")) - 1] for name in names]) == ["1", "2", "3"]
