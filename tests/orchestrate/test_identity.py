@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from flyball import Agent, MemoryJournal, RunContext, tool
+from flyball import Agent, AgentStep, MemoryJournal, RunContext, TransformStep, tool
+from flyball.core.deps import Deps
 from flyball.core.errors import UserError
-from flyball.core.events import CallsJudged, Event, Forked, Started, Verdict
-from flyball.core.messages import ToolCall
+from flyball.core.events import CallsJudged, Event, FlowStarted, Forked, Started, Verdict
+from flyball.core.messages import ToolCall, user
 from flyball.core.spec import LoopSpec
 from flyball.identity import (
     ActsAs,
@@ -23,12 +24,16 @@ from flyball.identity import (
 )
 from flyball.identity.credential import DELEGATION
 from flyball.inference.answers import tool_call as call
+from flyball.orchestrate.contracts import Mode, SystemRequest
 from flyball.orchestrate.driver import Drive
 from flyball.orchestrate.editing import editor_loop
+from flyball.orchestrate.flow.doing import StepContext
+from flyball.orchestrate.flow_machine import fold as flow_fold
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections.loop_entity import loop_entity
 from flyball.orchestrate.projections.summary import summary_of
+from flyball.orchestrate.system import System
 from flyball.testing.clock import FakeClock
 from tests.orchestrate.conftest import Runner
 from tests.orchestrate.models import Script
@@ -271,6 +276,112 @@ async def test_an_editor_is_handed_it_too(run: Runner) -> None:
     handed = acts_as(await result.journal.read(editor_loop(result.loop_id)))
     assert (await verify_chain(handed, provider)).granted == (WRITE,)
     assert len(set(provider.issued)) == 1
+
+
+# In flows
+
+
+def flow_acts_as(events: list[Event]) -> AgentIdentity | None:
+    first = events[0]
+    assert isinstance(first, FlowStarted)
+    return AgentIdentity.recorded(first.identity)
+
+
+async def test_a_flow_hands_on_to_its_agents() -> None:
+    provider, journal = Counted(), MemoryJournal()
+    top = await provider.create("top", capabilities=[WRITE])
+    seen: list[str] = []
+
+    async def asks(ctx: StepContext[Any], given: str) -> str:
+        seen.append(ctx.did)
+        return (await ctx.run(await clerk(provider), given)).output
+
+    flow = AgentStep(await clerk(provider), name="first").then(TransformStep(asks))
+    await flow.run("go", journal=journal, loop_id="f", features=[ActsAs(top, provider)])
+    assert seen == [str(top.did)]
+    events = await journal.read("f")
+    assert flow_acts_as(events) == top
+    assert (await summary_of(journal, "f")).did == str(top.did)
+    children = flow_fold(events).children
+    assert len(children) == 2
+    for child in children:
+        assert (await verify_chain(acts_as(await journal.read(child)), provider)).granted == (WRITE,)
+    # What is over is told by what is recorded.
+    issued = len(provider.issued)
+    await flow.run("go", journal=journal, loop_id="f", features=[ActsAs(top, provider)])
+    assert len(provider.issued) == issued == 2
+
+
+async def test_a_flow_that_a_run_begins_acts_as_that_run() -> None:
+    provider, journal = Counted(), MemoryJournal()
+    below_it = await clerk(provider)
+
+    @tool
+    async def work(ctx: RunContext[Any]) -> str:
+        """Work."""
+        return (await AgentStep(below_it).run("Pay.", parent=ctx)).output
+
+    top = await provider.create("top", capabilities=[WRITE])
+    agent = Agent(Script(call("work", {}), "done"), tools=[work], features=[ActsAs(top, provider)])
+    await agent.run("go", journal=journal, loop_id="l")
+    flow = await below(journal, "l")
+    assert flow_acts_as(flow) == top
+    (child,) = flow_fold(flow).children
+    assert (await verify_chain(acts_as(await journal.read(child)), provider)).granted == (WRITE,)
+    assert len(provider.issued) == 1
+
+
+async def test_a_flow_with_an_identity_of_its_own_is_handed_what_it_takes() -> None:
+    provider, journal = Counted(), MemoryJournal()
+    own = ActsAs(await provider.create("flow"), provider, takes=[WRITE])
+    below_it = await clerk(provider)
+
+    @tool
+    async def work(ctx: RunContext[Any]) -> str:
+        """Work."""
+        return (await AgentStep(below_it).run("Pay.", parent=ctx, features=[own])).output
+
+    top = await provider.create("top", capabilities=[WRITE, READ])
+    agent = Agent(Script(call("work", {}), "done"), tools=[work], features=[ActsAs(top, provider)])
+    await agent.run("go", journal=journal, loop_id="l")
+    flow = await below(journal, "l")
+    handed = flow_acts_as(flow)
+    assert handed is not None
+    assert handed.did == own.identity.did
+    assert (await verify_chain(handed, provider)).granted == (WRITE,)
+    (child,) = flow_fold(flow).children
+    lowest = acts_as(await journal.read(child))
+    assert (await verify_chain(lowest, provider)).granted == (WRITE,)
+    await provider.revoke(top.credentials[0].id)
+    assert (await verify_chain(lowest, provider)).on(WRITE).problem is Problem.REVOKED
+
+
+async def test_a_flow_takes_no_other_features() -> None:
+    step = AgentStep(Agent(Script("ok")))
+    with pytest.raises(UserError, match="and ActsAs"):
+        await step.run("go", features=[Deps(3)])
+
+
+@pytest.mark.parametrize("held", [WRITE, READ])
+async def test_plans_run_tools_by_the_agents_filters_and_as_the_agent(held: str) -> None:
+    """Whoever sends a plan, or makes one, may have no tool run that the agent itself may not."""
+    provider = MemoryProvider()
+    identity = await provider.create("a", capabilities=[held])
+    agent = Agent(
+        Script(),
+        tools=[pay],
+        tool_filters=[RequireCapabilities(provider, {"pay": WRITE})],
+        features=[ActsAs(identity, provider)],
+    )
+    steps = [{"name": "pays", "type": "tool", "input": {"name": "pay", "arguments": {"amount": 5}}}]
+    asked = SystemRequest(messages=(user("Pay."),), mode=Mode.PLAN, plan={"steps": steps})
+    response = await System(agent).handle(asked)
+    if held == WRITE:
+        assert response.content == f"paid 5 as {identity.did} with {WRITE}"
+    else:
+        assert response.error is not None
+        assert response.error.code == "VALIDATION_RULE_FAILED"
+        assert f"needs the capability '{WRITE}'" in response.error.message
 
 
 # What tools ask for

@@ -329,6 +329,8 @@ class FlowStarted(_Event, frozen=True, tag="flow_started"):
     depth: int = 0
     max_depth: int | None = None
     deadline: float | None = None
+    identity: dict[str, Any] | None = None
+    """As whom its steps are run: who hands on to the agents in it."""
 
 
 class StepEnded(_Event, frozen=True, tag="step_ended"):

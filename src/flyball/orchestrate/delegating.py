@@ -8,16 +8,18 @@ issuing and before writing, the same is asked for again by the same name, and gi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from flyball.core.events import Started
+from flyball.core.events import FlowStarted, Started
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.journal import Journal
 
 if TYPE_CHECKING:
     from flyball.identity.acting import ActsAs
+
+BeginningT = TypeVar("BeginningT", Started, FlowStarted)
 
 
 async def delegated(started: Started, bindings: Bindings, options: Mapping[str, Any]) -> Started:
@@ -32,23 +34,27 @@ async def delegated(started: Started, bindings: Bindings, options: Mapping[str, 
     journal = options.get("journal")
     if journal is None:
         journal = getattr(options.get("runtime"), "journal", None)
-    return await handed_on(started, bindings, parent.acting, parent.facts.identity, journal)
+    return await handed_on(started, bindings.acting, parent.acting, parent.facts.identity, journal)
 
 
 async def handed_on(
-    started: Started,
-    bindings: Bindings,
+    started: BeginningT,
+    acting: ActsAs,
     above: ActsAs | None,
     held: dict[str, Any] | None,
     journal: Journal | None,
-) -> Started:
-    """The beginning of a loop under another that acts as `above` and holds `held`; raises as `delegated`."""
-    acting = bindings.acting
-    if acting is None or not acting.takes or above is None or held is None:
+) -> BeginningT:
+    """The beginning of a loop that acts as `acting`, under one that acts as `above` and holds `held`.
+
+    Raises:
+        FlyballError: it may not be handed on, or could not be issued.
+    """
+    if not acting.takes or above is None or held is None:
         return started
     if journal is not None and (events := await journal.read(started.loop_id)):
         recorded = events[0]
-        return replace(started, identity=recorded.identity) if isinstance(recorded, Started) else started
+        known = isinstance(recorded, type(started))
+        return replace(started, identity=recorded.identity) if known else started
     from flyball.identity.agent_identity import AgentIdentity
 
     holder = AgentIdentity.read(held)

@@ -122,7 +122,7 @@ async def editor_beginning(state: State, bindings: Bindings, at: float, journal:
     from flyball.orchestrate.delegating import handed_on
 
     started = replace(started, identity=editor.identity)
-    return await handed_on(started, editor, bindings.acting, state.identity, journal)
+    return await handed_on(started, editor.acting, bindings.acting, state.identity, journal)
 
 
 async def take_leave(

@@ -79,6 +79,7 @@ def start(event: FlowStarted) -> FlowState:
         event.parent_loop_id,
         event.depth,
         event.max_depth,
+        event.identity,
     )
     if event.deadline is not None and (state.deadline is None or event.deadline < state.deadline):
         state.deadline = event.deadline

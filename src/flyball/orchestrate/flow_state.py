@@ -75,6 +75,7 @@ class FlowState(Struct):
     parent_loop_id: str = ""
     depth: int = 0
     max_depth: int | None = None
+    identity: dict[str, Any] | None = None
 
     epoch: int = 0
     attempt: int = 1

@@ -57,7 +57,7 @@ async def prepare(
                 )
             made = summary_made(state, compactor)
             compactions += [] if made is None else [made]
-        tools, definitions = await offered(state, bindings, context)
+        tools, definitions = await offered(state.spec, bindings, context)
         messages: Sequence[Message] = tuple(remembered(state))
         notes, degraded = list[str](), list[str]()
         relevance: float | None = None

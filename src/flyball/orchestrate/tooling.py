@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from flyball.core.context import RunContext
 from flyball.core.errors import UserError
+from flyball.core.spec import LoopSpec
 from flyball.core.tools import ToolChoice, ToolDefinition
 from flyball.orchestrate.awaiting import answer_of
 from flyball.orchestrate.failing import as_rule
 from flyball.orchestrate.features import Stages
 from flyball.orchestrate.recordable import recordable
-from flyball.orchestrate.state import State
 from flyball.tool.availability import availability
 from flyball.tool.protocol import Tool
 from flyball.tool.wrapped import LimitedTool, TruncatedTool, ValidatedTool
@@ -74,20 +74,19 @@ def check_choice(choice: ToolChoice | None, names: Iterable[str]) -> None:
 
 
 async def offered(
-    state: State, bindings: Bindings, context: RunContext[Any]
+    spec: LoopSpec, bindings: Bindings, context: RunContext[Any]
 ) -> tuple[tuple[str, ...] | None, tuple[ToolDefinition, ...]]:
     """The tools on offer in a turn (None: all), and what the model is told of them that the spec has not.
 
     Raises:
         FlyballError: a preparation failed, or gave what cannot be.
     """
-    spec = state.spec
     asked = bindings.stages.tools_prepares or any(map(asked_each_turn, bindings.tools.values()))
     if not asked and not any(tool.checks_availability for tool in spec.tools.values()):
         return None, ()
     from flyball.tool.preparing import check_all_prepared, check_prepared, to_change
 
-    definitions = await _available(state, bindings, context)
+    definitions = await _available(spec, bindings, context)
     for name, definition in tuple(definitions.items()):
         prepare = getattr(bindings.tools.get(name), "prepare", None)
         if prepare is not None:
@@ -115,9 +114,11 @@ async def _asked(function: Callable[..., Any], context: RunContext[Any], about: 
         raise as_rule(error, f"{who} failed") from error
 
 
-async def _available(state: State, bindings: Bindings, context: RunContext[Any]) -> dict[str, ToolDefinition]:
+async def _available(
+    spec: LoopSpec, bindings: Bindings, context: RunContext[Any]
+) -> dict[str, ToolDefinition]:
     """The tools that can work now, and those that somebody else has, or runs."""
-    tools = state.spec.tools
+    tools = spec.tools
     bound = [(name, bindings.tools[name]) for name in tools if name in bindings.tools]
     found = await gather(*[availability(tool, context) for _, tool in bound])
     can = {name for (name, _), tool in zip(bound, found, strict=True) if tool.available}

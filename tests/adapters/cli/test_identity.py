@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from flyball import Agent
+from flyball import Agent, AgentStep
 from flyball.identity import DID, ActsAs, MemoryProvider
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.testing import ScriptedEngine
@@ -155,3 +155,17 @@ def test_a_run_shows_as_whom_it_acts(flyball: Flyball, home: Path) -> None:
     did = asyncio.run(ran())
     assert f"acts as {did}, who may: a.read\n" in flyball("show").out
     assert flyball("show", "--json").json["identity"]["did"] == did
+
+
+def test_a_flow_shows_as_whom_it_acts(flyball: Flyball, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+
+    async def ran() -> str:
+        identity = await MemoryProvider().create("clerk", capabilities=["a.read"])
+        async with SQLiteJournal(home / "runs.db") as journal:
+            step = AgentStep(Agent(ScriptedEngine("hi")))
+            await step.run("go", journal=journal, loop_id="flow", features=[ActsAs(identity)])
+        return str(identity.did)
+
+    did = asyncio.run(ran())
+    assert f"acts as {did}, who may: a.read\n" in flyball("show", "flow").out

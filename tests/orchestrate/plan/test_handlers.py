@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from flyball import Agent, Message, Text, tool, user
 from flyball.context.chunk import Chunk
@@ -21,6 +23,7 @@ from flyball.core.errors import (
     ToolUnavailable,
     UserError,
 )
+from flyball.core.forms.semstreams import ToolCallFilterResult, ToolCallRejection
 from flyball.core.messages import Role, ToolCall, ToolResult, assistant
 from flyball.core.settings import ModelSettings
 from flyball.core.tools import Safety, ToolDefinition
@@ -59,6 +62,8 @@ from flyball.orchestrate.plan.ir import (
 from flyball.rerank.candidate import Candidate
 from flyball.rerank.keyword import KeywordScorer
 from flyball.rerank.reranker import Reranker
+from flyball.tool.preparing import ToolsPrepare
+from flyball.tool.truncation import ToolOutputTruncation
 from tests.orchestrate.models import Script
 
 CHUNKS = [
@@ -364,3 +369,61 @@ def test_what_a_step_may_be_given() -> None:
     again = StepInput.of(RerankInput("q", candidates))
     assert StepInput.of(again) is again
     assert (again.query, again.candidates) == ("q", candidates)
+
+
+async def test_an_agents_tools_are_run_as_in_its_loops() -> None:
+    """What is not on offer is not run, filters refuse and change calls, and results are cut."""
+    ran: list[str] = []
+
+    @tool
+    async def say(text: str) -> str:
+        """Say."""
+        ran.append(text)
+        return text
+
+    @tool
+    async def hidden() -> str:
+        """Hide."""
+        ran.append("hidden")
+        return ""
+
+    async def prepare(_: Any, definitions: list[Any]) -> list[Any]:
+        return [one for one in definitions if one.name != "hidden"]
+
+    async def polite(_: Any, calls: Sequence[ToolCall]) -> ToolCallFilterResult:
+        (call,) = calls
+        if call.arguments["text"] == "damn":
+            return ToolCallFilterResult(rejected=(ToolCallRejection(call, "be polite"),))
+        return ToolCallFilterResult((replace(call, args_json='{"text": "' + "please " * 40 + '"}'),))
+
+    agent = Agent(
+        "test",
+        tools=[say, hidden],
+        tool_filters=[polite],
+        features=[ToolsPrepare(prepare), ToolOutputTruncation(20)],
+    )
+    handler = tool_handler(agent)
+    output = (await one(TOOL, handler, {"name": "say", "arguments": {"text": "now"}})).output
+    assert ran == ["please " * 40]
+    assert output.startswith("please")
+    assert "please " * 40 not in output
+    with pytest.raises(RuleFailed, match="be polite") as caught:
+        await one(TOOL, handler, {"name": "say", "arguments": {"text": "damn"}})
+    assert caught.value.retryable is False
+    with pytest.raises(ToolUnavailable, match="not on offer"):
+        await one(TOOL, handler, {"name": "hidden"})
+    assert ran == ["please " * 40]
+
+
+async def test_a_filter_that_fails_refuses() -> None:
+    async def breaks(_: Any, calls: Any) -> Any:
+        raise OSError("no list")
+
+    @tool
+    async def say() -> str:
+        """Say."""
+        raise AssertionError("it runs")
+
+    handler = tool_handler(Agent("test", tools=[say], tool_filters=[breaks]))
+    with pytest.raises(RuleFailed, match="a tool filter failed"):
+        await one(TOOL, handler, {"name": "say"})

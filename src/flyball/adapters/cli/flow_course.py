@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.next_commands import commands
 from flyball.adapters.cli.screen import one_line, out, plain, write_json
-from flyball.adapters.cli.timeline import Step, course_view, drawn, print_waits, seconds
+from flyball.adapters.cli.timeline import Step, course_view, drawn, print_identity, print_waits, seconds
 from flyball.core.encodable import as_text
 from flyball.core.errors import SystemError  # noqa: A004 - pagantic's name for it
 from flyball.core.events import Event, Stage
@@ -49,8 +49,10 @@ def show_flow(events: Sequence[Event], told: Explanation, waits: Sequence[str], 
         return 0
     from rich.text import Text
 
-    prompt = said_first(fold(events))
+    state = fold(events)
+    prompt = said_first(state)
     out().print(course_view(_lines(events), events[0].at, lambda whole: _head(told, flow, prompt, whole)))
+    print_identity(state.identity)
     print_waits(waits)
     if told.error is not None:
         out().print(Text(f"\n{told.error.code}: {plain(told.error.message)}", style="red"), soft_wrap=True)

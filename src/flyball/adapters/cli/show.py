@@ -59,13 +59,10 @@ async def _show(name: str, shared: Shared) -> int:
     from rich.text import Text
 
     from flyball.adapters.cli.screen import out, plain
-    from flyball.adapters.cli.timeline import print_timeline, print_waits
-    from flyball.core.claimed import claimed_capabilities, claimed_did
+    from flyball.adapters.cli.timeline import print_identity, print_timeline, print_waits
 
     print_timeline(events)
-    if state.identity is not None:
-        may = ", ".join(claimed_capabilities(state.identity)) or "nothing"
-        out().print(Text(plain(f"acts as {claimed_did(state.identity)}, who may: {may}"), style="dim"))
+    print_identity(state.identity)
     print_waits(waits)
     if state.answer:
         out().print(Text(f"\n{plain(state.answer)}"), soft_wrap=True)

@@ -9,7 +9,7 @@ Both take a loop's events, such as `await result.events()` gives them, and read 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -186,6 +186,18 @@ def print_waits(waits: Sequence[str]) -> None:
 
     for one in waits:
         out().print(Text(f"⧗ {plain(one)}", style="yellow"), soft_wrap=True)
+
+
+def print_identity(identity: dict[str, Any] | None) -> None:
+    """As whom a run acts, and what it may do; nothing where it acts as nobody in particular."""
+    if identity is None:
+        return
+    from rich.text import Text
+
+    from flyball.core.claimed import claimed_capabilities, claimed_did
+
+    may = ", ".join(claimed_capabilities(identity)) or "nothing"
+    out().print(Text(plain(f"acts as {claimed_did(identity)}, who may: {may}"), style="dim"))
 
 
 def _head(events: Sequence[Event], state: State, whole: float) -> Text:

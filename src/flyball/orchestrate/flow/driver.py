@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -63,6 +63,9 @@ from flyball.orchestrate.recorded import load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.tool.result import describe
 
+if TYPE_CHECKING:
+    from flyball.identity.acting import ActsAs
+
 _NOT_THE_STEPS = (JournalFailure, WorkPutAside)
 """What keeps a step from ending and is no failure of its own: the flow can be gone on with."""
 
@@ -70,7 +73,7 @@ _NOT_THE_STEPS = (JournalFailure, WorkPutAside)
 class Place:
     """Where a flow and the loops under it are, and what they are run with."""
 
-    __slots__ = ("clock", "deps", "given", "hear", "journal", "runtime", "stages")
+    __slots__ = ("acting", "clock", "deps", "given", "hear", "journal", "runtime", "stages")
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class Place:
         given: bool,
         hear: Hear | None = None,
         stages: Stages = NO_STAGES,
+        acting: ActsAs | None = None,
     ) -> None:
         self.journal = journal
         self.runtime = runtime
@@ -92,6 +96,8 @@ class Place:
         """Whether others may reach the journal."""
         self.stages = stages
         """Who watches the flow."""
+        self.acting = acting
+        """What hands on to the agents in it."""
 
 
 class FlowDrive(Ledger[FlowState]):
@@ -314,6 +320,7 @@ class FlowDrive(Ledger[FlowState]):
             max_depth=state.max_depth,
             deadline=state.deadline,
             at=self.clock.now(),
+            identity=state.identity,
         )
         options: dict[str, Any] = {"clock": place.clock}
         if place.deps is not None:
@@ -321,6 +328,8 @@ class FlowDrive(Ledger[FlowState]):
         context = StepContext(
             place.deps, facts, self, effect.loop_id, options, place.hear, flow_input=state.input
         )
+        if place.acting is not None:
+            context.acting = place.acting
         return Doing(context, self.journal, effect.loop_id, effect.history, options, place.hear)
 
     async def _used(self, loops: tuple[str, ...]) -> RunUsage | None:

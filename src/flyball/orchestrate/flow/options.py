@@ -40,4 +40,5 @@ class FlowOptions(TypedDict, total=False):
     """Where time comes from."""
     features: Sequence[Feature]
     """Who watches the flow: `Observer`, `EventBus`, any `Watcher`. They hear of the flow and its steps; of
-    what its agents do hear the features of those."""
+    what its agents do hear the features of those. And `ActsAs`: who hands on to its agents; without it, that
+    is the run which this flow is begun from."""

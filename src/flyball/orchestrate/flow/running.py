@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
+from flyball.core.context import RunContext
 from flyball.core.correlation import Correlation
 from flyball.core.encodable import NotEncodable, to_json
 from flyball.core.errors import LoopMismatch, LoopNotFound, UserError
@@ -40,6 +42,8 @@ async def run_flow(root: Part, given: Any, options: FlowOptions) -> FlowResult[A
     _check_leaves(root, place)
     values = _input_values(root, given)
     started = _started(root, values.encode(given, "the flow's input"), chosen, place.clock.now())
+    if place.acting is not None:
+        started = await _acting(started, place, chosen.get("parent"))
     home = chosen["parent"].home if "parent" in chosen else None
     known = isinstance(home, Ledger) and home.journal is place.journal
     parent = cast("Ledger[Any]", home) if known else None
@@ -91,18 +95,19 @@ def _driven_by(place: Place) -> type[FlowDrive]:
 
 
 def _watched_by(options: Mapping[str, Any]) -> Stages:
-    """Who watches a flow.
+    """Who watches a flow, and as whom it acts.
 
     Raises:
-        UserError: something is given that is no watcher.
+        UserError: something else is given.
     """
     if not (given := as_features(options.get("features", ()))):
         return NO_STAGES
     stages = stages_of(given)
-    if others := [feature for feature in given if feature not in stages.watchers]:
+    known = (*stages.watchers, *stages.identity)
+    if others := [feature for feature in given if feature not in known]:
         raise UserError(
-            f"a flow takes features that watch it, such as Observer() and EventBus(), not {others[0]!r}: "
-            "put it onto its agents"
+            f"a flow takes features that watch it, such as Observer() and EventBus(), and ActsAs(), not "
+            f"{others[0]!r}: put it onto its agents"
         )
     return stages
 
@@ -134,7 +139,38 @@ def _place(options: Mapping[str, Any]) -> Place:
     clock = options.get("clock", SYSTEM_CLOCK)
     given = journal is not None
     hear, deps, stages = options.get("hear"), options.get("deps"), _watched_by(options)
-    return Place(journal or MemoryJournal(), runtime, clock, deps, given=given, hear=hear, stages=stages)
+    acting = stages.acts_as
+    if acting is None and "parent" in options:
+        acting = options["parent"].acting
+    return Place(
+        journal or MemoryJournal(),
+        runtime,
+        clock,
+        deps,
+        given=given,
+        hear=hear,
+        stages=stages,
+        acting=acting,
+    )
+
+
+async def _acting(started: FlowStarted, place: Place, parent: RunContext[Any] | None) -> FlowStarted:
+    """A flow's beginning, with as whom it acts.
+
+    One that has no identity of its own is the doing of the run that begins it, and acts as that does.
+
+    Raises:
+        FlyballError: what the run hands on to it could not be issued.
+    """
+    if (own := place.stages.acts_as) is None:
+        assert parent is not None, "who else would have an identity"
+        return replace(started, identity=parent.facts.identity)
+    started = replace(started, identity=own.document)
+    if parent is None:
+        return started
+    from flyball.orchestrate.delegating import handed_on
+
+    return await handed_on(started, own, parent.acting, parent.facts.identity, place.journal)
 
 
 def _check_reachable(agent: Agent[Any, Any]) -> None:

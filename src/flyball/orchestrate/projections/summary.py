@@ -211,7 +211,7 @@ def summarized(reading: Reading, stage: str, waits: tuple[str, ...] = ()) -> Loo
         trace_id=ids.trace_id,
         own=() if is_flow else _own(reading.calls, state, model),
         signals=fitting(state),
-        did="" if is_flow else claimed_did(state.identity),
+        did=claimed_did(state.identity),
         user_id=owner_of(state.metadata),
         channel=channel_of(state.metadata),
     )

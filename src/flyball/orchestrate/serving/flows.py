@@ -141,9 +141,11 @@ class FlowServing:
         return await self._told(asked, resume_flow(recorded, state.loop_id, options))
 
     def _told_to(self) -> dict[str, Any]:
-        """The options of a flow: whoever watches the agent watches the flow that it is in."""
-        watchers = [one for one in self._config.features if isinstance(one, Watcher)]
-        return {**self._options, "features": watchers} if watchers else dict(self._options)
+        """The options of a flow: it is watched by who watches the agent, and acts as the agent does."""
+        from flyball.identity.acting import ActsAs
+
+        shared = [one for one in self._config.features if isinstance(one, Watcher | ActsAs)]
+        return {**self._options, "features": shared} if shared else dict(self._options)
 
     def _other(self, state: FlowState, cause: Exception | None = None) -> LoopMismatch:
         why = f" ({cause})" if isinstance(cause, FlyballError) else ""
@@ -221,7 +223,7 @@ class FlowServing:
             free = agent.clone(output=str, grammar=None, validators=(), output_mode=None)
         handlers: dict[str, StepHandler] = {INFER: agent_handler(free)}
         if config.tools:
-            handlers[TOOL] = tool_handler(config.tools)
+            handlers[TOOL] = tool_handler(free)
         handlers |= patterns.handlers
         last = {} if INFER in patterns.handlers else {INFER: agent_handler(held)}
         # Where a contract has no fault put right, none is, in no way.

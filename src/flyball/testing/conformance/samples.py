@@ -183,6 +183,7 @@ def every_event() -> list[Event]:
             input={"deep": [_ODD_TEXT, None]},
             timeout=1.5,
             max_depth=3,
+            identity={"did": "did:key:z6Mk", "display_name": _ODD_TEXT},
         ),
         StepEnded(at=18.0, path="0", output=[_ODD_TEXT], loop_id="flow-s0", usage=RunUsage(1, requests=1)),
         StepEnded(at=19.0, path="1.0", error=_ERROR, attempt=2, duration=0.5),
