@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
@@ -29,8 +30,11 @@ _LOOK = 0.5
 _PAGE = 200
 """Loops that are asked for at once."""
 _ROOM = 256
-_DIGITS = 12
-"""How many digits the number of an event has at most: what has more is none."""
+_ID = re.compile(
+    r"(?P<loop>.*?)/(?P<number>[0-9]{1,12})(?:/answer|(?P<of_several>/(?:piece|call|asked)/[0-9]+))?",
+    re.DOTALL,
+)
+"""The ids that `Telling` makes: the loop, the event's number, and which of the things that it has led to."""
 _OVER = frozenset([str(stage) for stage in Stage if stage.is_terminal])
 
 
@@ -174,11 +178,8 @@ class _Follower:
 
 def place_of(name: str) -> tuple[str, int]:
     """The loop and the number of the event that a response tells of, by its id; ("", 0) of any other text."""
-    loop_id, _, number = name.rpartition("/")
-    within = loop_id.endswith(("/piece", "/call"))
-    if within:
-        loop_id, _, number = loop_id.rpartition("/")[0].rpartition("/")
-    if not number.isdecimal() or len(number) > _DIGITS:
+    found = _ID.fullmatch(name)
+    if found is None:
         return "", 0
-    # What comes after a piece, and after one of several prompts, may be of the same event.
-    return loop_id, max(int(number) - within, 0)
+    # What comes after a piece, after one of several prompts or calls may be of the same event.
+    return found["loop"], max(int(found["number"]) - (found["of_several"] is not None), 0)
