@@ -362,6 +362,8 @@ class Service:
         if who is not None:
             _, state = await self.load(loop_id)
             self.policy.permissions.check_signal(who, kind, owner_of(state.metadata))
+            if kind is SignalType.FEEDBACK and state.at == "approve":
+                self.policy.permissions.check_sending_back(who)
 
     async def answer(
         self, loop_id: str, results: Sequence[OutsideResult], *, who: Person | None = None

@@ -483,6 +483,35 @@ async def test_a_loop_that_is_decided_and_not_ended_holds_nobody_up(journal: Jou
             await service.aclose()
 
 
+@asynccontextmanager
+async def drafting(policy: Policy, *drafts: str) -> AsyncGenerator[Dispatcher]:
+    """An agent whose answers wait for approval."""
+    async with LocalRuntime() as runtime:
+        agent = Agent(ScriptedEngine(*drafts), name="clerk", output_approval=True)
+        service = Service([agent], runtime, policy=policy)
+        try:
+            yield Dispatcher(service)
+        finally:
+            await service.aclose()
+
+
+async def test_only_who_may_reject_an_answer_sends_it_back_by_words() -> None:
+    async with drafting(Policy(roles=ROLES), "one", "two") as dispatcher:
+        taken = await dispatcher.take(message("write", thread_id="t"))
+        loop = taken.in_reply_to
+        await dispatcher.service.journal.wait(loop, 1)
+        for by in ("ann", "eve"):
+            answer = await dispatcher.take(message("no", by=by, thread_id="t"))
+            assert (answer.type, "waits for approval" in answer.content) == ("error", True)
+            assert "admin, reviewer may" in answer.content
+        who = dispatcher.service.policy.person("ann")
+        with pytest.raises(NotPermitted):
+            await dispatcher.service.signal(loop, Signal(SignalType.FEEDBACK, text="no"), who=who)
+        assert await said_to(dispatcher, loop) == []
+        await dispatcher.take(message("softer", by="ben", thread_id="t"))
+        assert await said_to(dispatcher, loop) == [("ben", "feedback", "softer")]
+
+
 async def test_a_reviewer_approves_by_a_command_what_is_anothers(dispatcher: Dispatcher) -> None:
     taken = await dispatcher.take(message("book it"))
     async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:

@@ -182,6 +182,8 @@ class Dispatcher:
                 return known
             before = await self._before(said, talk, length, who, anew=anew)
             if before is not None and before.at not in OVER:
+                if before.at == "approve":
+                    self.permissions.check_sending_back(who)
                 if (answer := await self._fed_back(before.loop_id, said, who)) is not None:
                     return self._remembered(talk, said, answer)
                 continue  # it came to its end just now
