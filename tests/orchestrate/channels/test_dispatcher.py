@@ -512,6 +512,28 @@ async def test_only_who_may_reject_an_answer_sends_it_back_by_words() -> None:
         assert await said_to(dispatcher, loop) == [("ben", "feedback", "softer")]
 
 
+async def test_who_may_not_approve_an_answer_is_shown_it_when_it_is_approved() -> None:
+    async with drafting(Policy(roles=ROLES), "SECRET") as dispatcher:
+        taken = await dispatcher.take(message("write"))
+        heard: list[UserResponse] = []
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            async for one in course:
+                heard.append(one)
+                if "waits for somebody who may approve" in one.content:
+                    await dispatcher.service.signal(taken.in_reply_to, SignalType.APPROVE)
+        assert [one.type for one in heard if "SECRET" in str(one.write())] == ["result"]
+        assert not any(one.actions for one in heard)
+
+
+async def test_who_may_approve_an_answer_is_asked_with_it() -> None:
+    async with drafting(Policy(roles=ROLES), "SECRET") as dispatcher:
+        taken = await dispatcher.take(message("write", by="ben"))
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            prompt = await until(course, "prompt")
+        assert prompt.blocks[0].content == "SECRET"
+        assert [action.signal for action in prompt.actions] == ["approve", "reject"]
+
+
 async def test_a_reviewer_approves_by_a_command_what_is_anothers(dispatcher: Dispatcher) -> None:
     taken = await dispatcher.take(message("book it"))
     async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -38,6 +39,15 @@ _ID = re.compile(
 _OVER = frozenset([str(stage) for stage in Stage if stage.is_terminal])
 
 
+RolesOf: TypeAlias = Callable[[str], tuple[str, ...]]
+"""The roles of a person, by their id."""
+
+
+def no_roles(_: str) -> tuple[str, ...]:
+    """None, whoever it is."""
+    return ()
+
+
 class Outbox:
     """What is told on the channels of a service. New loops are looked for once for all who follow."""
 
@@ -52,15 +62,19 @@ class Outbox:
         """Look now: a loop has begun."""
         self._stirred.set()
 
-    async def follow(self, channel: str, last: str = "", user_id: str = "") -> AsyncGenerator[UserResponse]:
+    async def follow(
+        self, channel: str, last: str = "", user_id: str = "", roles_of: RolesOf = no_roles
+    ) -> AsyncGenerator[UserResponse]:
         """What is told on a channel (`type/id`), for ever; with `user_id`, to that person alone.
+
+        `roles_of` gives the roles of somebody who is told something, beside those that the policy gives them.
 
         Begins with what is not over, and, with `last`, the id of a response, with what came after that.
 
         Raises:
             FlyballError: a loop cannot be followed. Who comes again with the last id misses nothing.
         """
-        follower = _Follower(self._service, channel, user_id)
+        follower = _Follower(self._service, channel, user_id, roles_of)
         self._followers.add(follower)
         try:
             async with self._starting:  # of two who come at once, one has it begin
@@ -119,7 +133,8 @@ class Outbox:
 class _Follower:
     """Somebody who is told what is told on a channel."""
 
-    def __init__(self, service: Service, channel: str, user_id: str) -> None:
+    def __init__(self, service: Service, channel: str, user_id: str, roles_of: RolesOf) -> None:
+        self._roles_of = roles_of
         self._service = service
         self._channel = channel
         self._user_id = user_id
@@ -157,7 +172,8 @@ class _Follower:
 
     async def _tell(self, loop_id: str, address: Address, after: int) -> None:
         try:
-            async with aclosing(told_of(self._service, address, loop_id, after)) as told:
+            roles = self._roles_of(address.user_id)
+            async with aclosing(told_of(self._service, address, loop_id, after, roles=roles)) as told:
                 async for response in told:
                     await self.queue.put(response)
         except Exception as error:
