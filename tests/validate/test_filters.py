@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from typing import Any
 
@@ -55,7 +56,7 @@ FOUND = {
         "AIza" + "b7" * 17 + "c",
         "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI",
     ],
-    PIIKind.IP_ADDRESS: ["10.0.0.1", "192.168.255.255", "2001:db8::1", "fe80:0:0:0:1:2:3:4"],
+    PIIKind.IP_ADDRESS: ["10.0.0.1", "192.168.255.255", "2001:db8::1", "fe80:0:0:0:1:2:3:4", "::1"],
 }
 HIDDEN = {
     PIIKind.EMAIL: [
@@ -500,3 +501,15 @@ def test_changes_are_spread_over_the_parts(texts: list[str], joint: str, data: s
     assert len(made) == len(texts)
     if not joint:
         assert "".join(made) == changed(whole, changes)
+
+
+@given(st.ip_addresses())
+def test_every_address_of_two_groups_and_more_is_found(address: IPv4Address | IPv6Address) -> None:
+    written = str(address)
+    if (
+        address.version == 6
+        and len([group for group in written.split(":") if group]) < 2
+        and written != "::1"
+    ):
+        return
+    assert [one.kind for one in find_pii(f"from {written} today")] == [PIIKind.IP_ADDRESS]

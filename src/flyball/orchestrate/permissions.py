@@ -37,6 +37,16 @@ class Permission(StrEnum):
     """Approve and reject what loops want to do."""
 
 
+_DEEDS = {
+    Permission.VIEW: "look at loops",
+    Permission.SUBMIT_TASK: "have a loop begun",
+    Permission.CANCEL_OWN: "say something to their own loops",
+    Permission.CANCEL_ANY: "say something to what is another's",
+    Permission.APPROVE: "approve",
+}
+"""What somebody may not do, in words."""
+
+
 class Person(Struct, frozen=True):
     """Who says something, and which roles they have here."""
 
@@ -84,12 +94,25 @@ class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
         if not (self.allow(who, Permission.CANCEL_ANY) or (own and self.cancel_own)):
             raise self._refusal(who, Permission.CANCEL_ANY, f"{kind} a loop of {owner or 'nobody'}")
 
+    def check_sending_back(self, who: Person) -> None:
+        """See that somebody may say something to a loop whose answer waits: words send it back, as a reject.
+
+        Raises:
+            NotPermitted: they may not; it says who may.
+        """
+        if not self.allow(who, Permission.APPROVE):
+            raise self._refusal(
+                who,
+                Permission.APPROVE,
+                "send back the answer that waits for approval here; say it again when it is decided",
+            )
+
     def _refusal(self, who: Person, what: Permission, deed: str = "") -> NotPermitted:
         granted: bool | tuple[str, ...] = getattr(self, what)
         may = f"{', '.join(granted)} may" if granted and isinstance(granted, tuple) else "nobody may"
         roles = ", ".join(who.roles) or "no roles"
         return NotPermitted(
-            f"{who.user_id or 'somebody'} ({roles}) may not {deed or what}: {may}",
+            f"{who.user_id or 'somebody'} ({roles}) may not {deed or _DEEDS[what]}: {may}",
             permission=str(what),
             user_id=who.user_id,
         )

@@ -53,7 +53,7 @@ from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.orchestrate.served import Responded, ServedSystem, served_by
 from flyball.orchestrate.serving.trying import Pieces
-from flyball.orchestrate.signalling import as_signal
+from flyball.orchestrate.signalling import as_signal, see_that_it_is_the_same
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 
@@ -335,15 +335,19 @@ class Service:
         Raises:
             LoopNotFound: there is no such loop.
             NotPermitted: who says it may not.
-            SignalRefused: it does not fit where the loop stands; it says which do.
+            SignalRefused: it does not fit where the loop stands; it says which do. Or its id is that of
+                another signal, or of another's.
         """
         signal = as_signal(signal)
         await self.check(loop_id, signal.type, who)
         if signal.type is SignalType.RETRY:
             await self.resume(loop_id, retry=signal)
-            _, state = await self.load(loop_id)
+            events, state = await self.load(loop_id)
+            see_that_it_is_the_same(events, signal)
             return stage(state)
         stage_then = await self.runtime.signal(loop_id, signal)
+        if signal.id:
+            see_that_it_is_the_same(await self.journal.read(loop_id), signal)
         if signal.type is not SignalType.PAUSE:
             await self._seen_to(loop_id)
         return stage_then
@@ -358,6 +362,8 @@ class Service:
         if who is not None:
             _, state = await self.load(loop_id)
             self.policy.permissions.check_signal(who, kind, owner_of(state.metadata))
+            if kind is SignalType.FEEDBACK and state.at == "approve":
+                self.policy.permissions.check_sending_back(who)
 
     async def answer(
         self, loop_id: str, results: Sequence[OutsideResult], *, who: Person | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from flyball.core.errors import SignalRefused
-from flyball.core.events import Reopened, SignalReceived, Stage
+from flyball.core.events import Event, Reopened, SignalReceived, Stage
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.approvals import approvals
 from flyball.orchestrate.calls import detachable
@@ -60,6 +62,30 @@ def stage_if_taken(state: AnyState, signal: Signal | None = None) -> Stage:
         stage=str(stage),
         fits=[str(kind) for kind in fits],
     )
+
+
+def see_that_it_is_the_same(events: Iterable[Event], signal: Signal) -> None:
+    """See that what a loop has recorded under a signal's id is that signal, and not another's or another.
+
+    Raises:
+        SignalRefused: it is not: this one was never taken.
+    """
+    if not signal.id:
+        return
+    for event in events:
+        if isinstance(event, Reopened):
+            known = Signal(SignalType.RETRY, event.id, event.by)
+        elif isinstance(event, SignalReceived):
+            known = event.signal
+        else:
+            continue
+        if known.id == signal.id and (known.type, known.by) != (signal.type, signal.by):
+            raise SignalRefused(
+                f"the id {signal.id[:100]!r} is that of the {known.type} by {known.by or 'nobody'}: "
+                f"this {signal.type} was not taken, give it an id of its own",
+                signal=str(signal.type),
+                id=signal.id,
+            )
 
 
 def _why(state: AnyState, signal: Signal, fits: tuple[SignalType, ...]) -> str:

@@ -126,16 +126,13 @@ async def test_the_same_message_again_is_taken_once() -> None:
         ({}, "content"),
         ({"content": "x", "channel_id": "other"}, "channel_id"),
         ({"content": 7}, ""),
-        ({"content": "x", "attachments": [{"type": "film"}]}, None),
+        ({"content": "x", "attachments": [{"type": "film"}]}, "type"),
     ],
 )
-async def test_what_is_no_message_is_refused(body: Any, field: str | None) -> None:
+async def test_what_is_no_message_is_refused(body: Any, field: str) -> None:
     async with here() as (client, service):
         answer = await client.post(f"{PLACE}/messages", json=body)
-        if field is None:
-            assert answer.json()["type"] == "error"
-        else:
-            assert answer.status_code == 422, answer.text
+        assert answer.status_code == 422, (field, answer.text)
         assert not await service.journal.loops("", 10)
 
 

@@ -13,9 +13,14 @@ from flyball.core.errors import EngineError, InvalidMessage, InvalidRequest, Une
 from flyball.core.forms.semstreams import (
     AgentRequest,
     AgentResponse,
+    Attachment,
     Category,
     ModelConfig,
     PayloadType,
+    ResponseAction,
+    ResponseBlock,
+    UserMessage,
+    UserResponse,
     payload_type,
 )
 from flyball.core.messages import (
@@ -264,3 +269,34 @@ def test_the_constants() -> None:
         "architect", "editor", "general", "qualifier", "developer", "reviewer",
     }  # fmt: skip
     assert {role.value for role in Role} == {"system", "user", "assistant", "tool"}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        UserMessage(
+            message_id="1",
+            channel_type="cli",
+            channel_id="c",
+            user_id="u",
+            attachments=(Attachment(type="zip", name="n"),),
+        ),
+        UserResponse(
+            response_id="1",
+            channel_type="cli",
+            channel_id="c",
+            type="text",
+            blocks=(ResponseBlock(type="zz"),),
+        ),
+        *[
+            UserResponse(response_id="1", channel_type="cli", channel_id="c", type="text", actions=(action,))
+            for action in (
+                ResponseAction(id="a", type="zz", signal="approve"),
+                ResponseAction(id="a", type="button", signal="approve", style="zz"),
+            )
+        ],
+    ],
+)
+def test_parts_are_of_the_kinds_that_there_are(payload: UserMessage | UserResponse) -> None:
+    with pytest.raises(InvalidMessage, match="must be one of"):
+        payload.validate()

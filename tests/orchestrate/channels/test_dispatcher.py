@@ -12,11 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from flyball import Agent, tool
-from flyball.core.errors import InvalidMessage, InvalidRequest, NotPermitted, UserError
+from flyball.core.errors import InvalidMessage, InvalidRequest, NotPermitted, SignalRefused, UserError
 from flyball.core.events import SignalReceived
 from flyball.core.forms.semstreams import Attachment, ResponseAction, UserMessage, UserResponse, UserSignal
 from flyball.core.messages import user
-from flyball.core.signals import SignalType
+from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
@@ -27,6 +27,7 @@ from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.permissions import Permission, Permissions, Policy
+from flyball.orchestrate.recorded import send_signal
 from flyball.orchestrate.service import Service
 from flyball.orchestrate.state import State
 from flyball.runtime.sqlite import SQLiteJournal
@@ -397,6 +398,140 @@ async def test_two_people_may_have_messages_of_the_same_id(dispatcher: Dispatche
     await told(dispatcher, one)
     two = await dispatcher.take(message("Good day", by="cat", thread_id="t", message_id="1"))
     assert two.in_reply_to != one.in_reply_to
+
+
+async def said_to(dispatcher: Dispatcher, loop_id: str) -> list[tuple[str, str, str]]:
+    """What a loop was told: by whom, what kind of thing, which words."""
+    events = await dispatcher.service.journal.read(loop_id)
+    signals = [event.signal for event in events if isinstance(event, SignalReceived)]
+    return [(signal.by, str(signal.type), signal.text) for signal in signals]
+
+
+async def test_nobodys_words_are_anothers_for_having_their_id(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it", thread_id="t"))
+    loop = taken.in_reply_to
+    async with aclosing(dispatcher.follow(loop)) as course:
+        await until(course, "prompt")
+        for _ in range(2):
+            await dispatcher.take(message("in May", thread_id="t", message_id="2"))
+            await dispatcher.take(message("in June", by="cat", thread_id="t", message_id="2"))
+        assert await said_to(dispatcher, loop) == [
+            ("ann", "feedback", "in May"),
+            ("cat", "feedback", "in June"),
+        ]
+        no = message("/reject too dear", by="ben", thread_id="t", message_id="2")
+        for _ in range(2):
+            assert (await dispatcher.take(no)).content.startswith("reject")
+        assert (await said_to(dispatcher, loop))[2:] == [("ben", "reject", "too dear")]
+
+
+async def test_a_signal_is_none_of_the_messages_with_its_id(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    loop = taken.in_reply_to
+    async with aclosing(dispatcher.follow(loop)) as course:
+        await until(course, "prompt")
+        await dispatcher.take(message("in May", message_id="2"))
+        stop = UserSignal(
+            signal_id="2", type="cancel", loop_id=loop, user_id="ann", channel_type="slack", channel_id="x"
+        )
+        for _ in range(2):
+            assert (await dispatcher.take(stop)).type == "status"
+    assert [kind for _, kind, _ in await said_to(dispatcher, loop)] == ["feedback", "cancel"]
+
+
+async def test_what_a_former_version_took_is_not_taken_again(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it", by="root"))
+    loop = taken.in_reply_to
+    async with aclosing(dispatcher.follow(loop)) as course:
+        await until(course, "prompt")
+        for kind, name in ((SignalType.FEEDBACK, "1"), (SignalType.PAUSE, "2"), (SignalType.RESUME, "3")):
+            await dispatcher.service.signal(loop, Signal(kind, id=name, by="root", text="x"))
+        before = await said_to(dispatcher, loop)
+        assert (await dispatcher.take(message("x", by="root", message_id="1"))).content == f"said to {loop}"
+        assert (await dispatcher.take(message("/pause", by="root", message_id="2"))).type == "text"
+        again = UserSignal(
+            signal_id="3", type="resume", loop_id=loop, user_id="root", channel_type="slack", channel_id="x"
+        )
+        assert (await dispatcher.take(again)).type == "status"
+        assert await said_to(dispatcher, loop) == before
+
+
+async def test_an_id_that_is_anothers_is_not_answered_as_done(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    service, loop = dispatcher.service, taken.in_reply_to
+    async with aclosing(dispatcher.follow(loop)) as course:
+        await until(course, "prompt")
+        one = Signal(SignalType.FEEDBACK, id="2", by="ann", text="in May")
+        await service.signal(loop, one)
+        await service.signal(loop, one)
+        for other in (replace(one, by="ben"), Signal(SignalType.CANCEL, id="2", by="ann")):
+            with pytest.raises(SignalRefused, match="feedback by ann"):
+                await service.signal(loop, other)
+
+
+async def test_a_loop_that_is_decided_and_not_ended_holds_nobody_up(journal: Journal) -> None:
+    async with dispatching(journal) as dispatcher:
+        taken = await dispatcher.take(message("book it"))
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            await until(course, "prompt")
+    await send_signal(journal, taken.in_reply_to, "cancel")  # which nobody drives: it never comes to its end
+    async with LocalRuntime(journal) as runtime:
+        service = Service([Agent(ScriptedEngine("Good."), name="plain")], runtime)
+        try:
+            assert (await say(Dispatcher(service), "and now?")).content == "Good."
+        finally:
+            await service.aclose()
+
+
+@asynccontextmanager
+async def drafting(policy: Policy, *drafts: str) -> AsyncGenerator[Dispatcher]:
+    """An agent whose answers wait for approval."""
+    async with LocalRuntime() as runtime:
+        agent = Agent(ScriptedEngine(*drafts), name="clerk", output_approval=True)
+        service = Service([agent], runtime, policy=policy)
+        try:
+            yield Dispatcher(service)
+        finally:
+            await service.aclose()
+
+
+async def test_only_who_may_reject_an_answer_sends_it_back_by_words() -> None:
+    async with drafting(Policy(roles=ROLES), "one", "two") as dispatcher:
+        taken = await dispatcher.take(message("write", thread_id="t"))
+        loop = taken.in_reply_to
+        await dispatcher.service.journal.wait(loop, 1)
+        for by in ("ann", "eve"):
+            answer = await dispatcher.take(message("no", by=by, thread_id="t"))
+            assert (answer.type, "waits for approval" in answer.content) == ("error", True)
+            assert "admin, reviewer may" in answer.content
+        who = dispatcher.service.policy.person("ann")
+        with pytest.raises(NotPermitted):
+            await dispatcher.service.signal(loop, Signal(SignalType.FEEDBACK, text="no"), who=who)
+        assert await said_to(dispatcher, loop) == []
+        await dispatcher.take(message("softer", by="ben", thread_id="t"))
+        assert await said_to(dispatcher, loop) == [("ben", "feedback", "softer")]
+
+
+async def test_who_may_not_approve_an_answer_is_shown_it_when_it_is_approved() -> None:
+    async with drafting(Policy(roles=ROLES), "SECRET") as dispatcher:
+        taken = await dispatcher.take(message("write"))
+        heard: list[UserResponse] = []
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            async for one in course:
+                heard.append(one)
+                if "waits for somebody who may approve" in one.content:
+                    await dispatcher.service.signal(taken.in_reply_to, SignalType.APPROVE)
+        assert [one.type for one in heard if "SECRET" in str(one.write())] == ["result"]
+        assert not any(one.actions for one in heard)
+
+
+async def test_who_may_approve_an_answer_is_asked_with_it() -> None:
+    async with drafting(Policy(roles=ROLES), "SECRET") as dispatcher:
+        taken = await dispatcher.take(message("write", by="ben"))
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            prompt = await until(course, "prompt")
+        assert prompt.blocks[0].content == "SECRET"
+        assert [action.signal for action in prompt.actions] == ["approve", "reject"]
 
 
 async def test_a_reviewer_approves_by_a_command_what_is_anothers(dispatcher: Dispatcher) -> None:

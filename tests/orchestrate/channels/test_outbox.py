@@ -164,3 +164,13 @@ async def test_however_many_loops_there_were_none_is_left_out(monkeypatch: pytes
         async with aclosing(box.follow("slack/general", first.response_id)) as told:
             results = [await until(told, "result") for _ in range(16)]
         assert {one.content for one in results} == {"Hello", *people}
+
+
+@given(st.text(min_size=1), st.integers(1, 10**9), st.integers(0, 99))
+def test_every_kind_of_id_that_is_told_says_where_to_go_on(loop_id: str, number: int, of: int) -> None:
+    name = f"{loop_id}/{number}"
+    if place_of(loop_id)[0]:  # an id of a loop that reads as one of a response's
+        return
+    assert place_of(name) == place_of(f"{name}/answer") == (loop_id, number)
+    for kind in ("piece", "call", "asked"):
+        assert place_of(f"{name}/{kind}/{of}") == (loop_id, number - 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from flyball import Agent, tool
 from flyball.core.deferred import DeferredToolResult
@@ -100,6 +101,16 @@ async def test_what_is_said_is_answered_on_the_channel(journal: NatsJournal) -> 
         await channel.say(message(channel, "more"))
         _, told = await until(channel, "result", place)
         assert told[-1].content == "Hello | more"
+
+
+async def test_two_people_may_have_messages_of_the_same_id(journal: NatsJournal) -> None:
+    async with working(journal) as channel:
+        one = message(channel, "Hello")
+        await channel.say(one)
+        place, _ = await until(channel, "result")
+        await channel.say(replace(one, user_id="cat", content="Good day"))
+        _, told = await until(channel, "result", place)
+        assert (told[-1].user_id, told[-1].content) == ("cat", "Good day")
 
 
 async def test_a_call_is_asked_about_approved_and_told(journal: NatsJournal) -> None:

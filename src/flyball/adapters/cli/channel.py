@@ -20,7 +20,7 @@ from typing import Any
 
 from flyball.adapters.cli.answering import Answer
 from flyball.adapters.cli.approving import somebody_is_here
-from flyball.adapters.cli.deciding import CHANNEL, decided, still_waits
+from flyball.adapters.cli.deciding import CHANNEL, ROLES, decided, still_waits
 from flyball.adapters.cli.driven import Driven, default_model
 from flyball.adapters.cli.exits import RUN
 from flyball.adapters.cli.naming import find_run, short
@@ -47,7 +47,6 @@ from flyball.orchestrate.recorded import load_any
 from flyball.orchestrate.service import Service
 from flyball.orchestrate.state import State
 
-_ROLES = ("admin",)
 _GRACE = 5.0
 """Seconds that what is busy behind an answer has to come to its end."""
 
@@ -123,7 +122,7 @@ class TerminalChannel:
         opened.push_async_callback(service.aclose)
         dispatcher = Dispatcher(
             service,
-            roles=lambda _: _ROLES,
+            roles=lambda _: ROLES,
             commands=terminal_commands(self),
             hints=self._hints,
             noted=origin.metadata(),
@@ -263,7 +262,8 @@ class TerminalChannel:
     async def _told_till_it_rests(self, loop_id: str, answer: Answer) -> bool:
         """Show what is told of a loop up to where it rests; False where the person left a prompt open."""
         held: UserResponse | None = None
-        told = told_of(self._service, self._address(self._name), loop_id, till_it_rests=True, calls=True)
+        here = self._address(self._name)
+        told = told_of(self._service, here, loop_id, till_it_rests=True, calls=True, roles=ROLES)
         async with aclosing(told) as responses:
             async for response in responses:
                 if held is not None:

@@ -26,6 +26,8 @@ from flyball.orchestrate.service import Service
 
 CHANNEL = "cli"
 """The type of the channel that a terminal is."""
+ROLES = ("admin",)
+"""What who sits at the terminal is: the file with the runs is theirs."""
 
 
 async def decided(
@@ -90,7 +92,7 @@ async def _decide(journal: Journal, loop_id: str, answer: Answer | None, *, yes:
         await service.signal(signal.loop_id, signal.signal)
 
     address = Address(CHANNEL, loop_id, person())
-    async with aclosing(told_of(service, address, loop_id)) as told:
+    async with aclosing(told_of(service, address, loop_id, roles=ROLES)) as told:
         async for response in told:
             if response.type == ResponseType.PROMPT and await still_waits(journal, response, loop_id):
                 await decided(response, say, answer, yes=yes, may_wait=False)

@@ -1,6 +1,7 @@
 """Channels: people talk with agents wherever they are, in SemStreams' words.
 
     address         where somebody talks, and so where they are answered
+    identity        which of the things that are said are the same, said again
     attachments     what is attached, as parts of a message; and back
     blocks          an answer as prose, code, diffs, files
     telling         what a person is told of a loop, from its journal; pure

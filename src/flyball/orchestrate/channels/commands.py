@@ -24,6 +24,7 @@ from flyball.core.events import Stage
 from flyball.core.forms.semstreams import UserMessage
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.catalogue import LoopQuery
+from flyball.orchestrate.channels.identity import known_as
 from flyball.orchestrate.permissions import Permission, Person
 from flyball.orchestrate.projections.shortened import cut
 from flyball.orchestrate.service import Service
@@ -114,7 +115,8 @@ async def _status(asked: Asked) -> str:
 def _signalling(kind: SignalType) -> Run:
     async def say(asked: Asked) -> str:
         loop_id = asked.loop(asked.words)
-        signal = Signal(kind, id=asked.message.message_id, by=asked.who.user_id)
+        name = await known_as(asked.service, loop_id, asked.message, kind)
+        signal = Signal(kind, id=name, by=asked.who.user_id)
         stage = await asked.service.signal(loop_id, signal, who=asked.who)
         return f"{kind}: {loop_id} is {stage}"
 
@@ -157,7 +159,8 @@ async def _loop_first(asked: Asked) -> tuple[str, str]:
 async def _decided(
     asked: Asked, loop_id: str, kind: SignalType, text: str = "", call_id: str | None = None
 ) -> str:
-    signal = Signal(kind, id=asked.message.message_id, by=asked.who.user_id, text=text, call_id=call_id)
+    name = await known_as(asked.service, loop_id, asked.message, kind)
+    signal = Signal(kind, id=name, by=asked.who.user_id, text=text, call_id=call_id)
     stage = await asked.service.signal(loop_id, signal, who=asked.who)
     return f"{kind}: {loop_id} is {stage}"
 

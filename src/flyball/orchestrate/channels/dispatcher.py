@@ -40,7 +40,9 @@ from flyball.orchestrate.channels.attachments import message_of
 from flyball.orchestrate.channels.commands import BUILT_IN, NEW, Asked, Command, command_in
 from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.channels.following import told_of
+from flyball.orchestrate.channels.identity import identity_of, known_as
 from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
+from flyball.orchestrate.course import OVER
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState
 from flyball.orchestrate.permissions import Permission, Person, apart, owner_of
@@ -142,7 +144,9 @@ class Dispatcher:
     # Signals and commands
 
     async def _signalled(self, said: UserSignal, who: Person) -> _Taken:
-        stage = await self.service.signal(said.loop_id, said.signal, who=who)
+        signal = said.signal
+        name = await known_as(self.service, said.loop_id, said, signal.type)
+        stage = await self.service.signal(said.loop_id, replace(signal, id=name), who=who)
         return _Taken(ResponseType.STATUS, f"{said.type}: {said.loop_id} is {stage}", said.loop_id)
 
     async def _said(self, said: UserMessage, address: Address, who: Person) -> _Taken:
@@ -177,7 +181,9 @@ class Dispatcher:
             if (known := await self._taken_before(talk, length, said)) is not None:
                 return known
             before = await self._before(said, talk, length, who, anew=anew)
-            if before is not None and before.at != "done":
+            if before is not None and before.at not in OVER:
+                if before.at == "approve":
+                    self.permissions.check_sending_back(who)
                 if (answer := await self._fed_back(before.loop_id, said, who)) is not None:
                     return self._remembered(talk, said, answer)
                 continue  # it came to its end just now
@@ -195,6 +201,7 @@ class Dispatcher:
         if (known := self._taken.get((talk.name, said.user_id, said.message_id))) is not None:
             return known
         this = (said.user_id, said.message_id)
+        names = (identity_of(said), said.message_id)  # the latter, where it was taken by a former version
         for number in range(length, max(length - _LOOKED_BACK, 0), -1):
             loop_id = talk.loop_id(number)
             for event in await self.service.journal.read(loop_id):
@@ -202,7 +209,7 @@ class Dispatcher:
                     told = Address.of_loop(event.metadata)
                     if told is not None and (told.user_id, told.message_id) == this:
                         return _begun(loop_id)
-                elif isinstance(event, SignalReceived) and (event.signal.by, event.signal.id) == this:
+                elif isinstance(event, SignalReceived) and _is_fed_back(event.signal, said.user_id, names):
                     return _fed_back_to(loop_id)
         return None
 
@@ -243,11 +250,12 @@ class Dispatcher:
         """
         if said.attachments:
             raise UserError("what is attached can be said once the loop that is under way is over")
-        signal = Signal(SignalType.FEEDBACK, id=said.message_id, by=who.user_id, text=said.content)
+        signal = Signal(SignalType.FEEDBACK, id=identity_of(said), by=who.user_id, text=said.content)
         try:
             stage = await self.service.signal(loop_id, signal)
         except SignalRefused:
-            if (await self.service.stage(loop_id)).is_terminal:
+            _, state = await self.service.load(loop_id)
+            if state.at in OVER:
                 return None
             raise
         return _fed_back_to(loop_id, f", which is {stage}")
@@ -314,6 +322,10 @@ class _Taken(Struct, frozen=True):
     text: str
     loop_id: str = ""
     begun: bool = False
+
+
+def _is_fed_back(signal: Signal, by: str, names: tuple[str, ...]) -> bool:
+    return signal.type is SignalType.FEEDBACK and signal.by == by and signal.id in names
 
 
 def _fed_back_to(loop_id: str, how: str = "") -> _Taken:

@@ -14,6 +14,7 @@ from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.telling import Telling
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.matching import begun_as
+from flyball.orchestrate.permissions import Permission
 from flyball.orchestrate.service import Service
 
 _ROOM = 256
@@ -28,13 +29,17 @@ async def told_of(
     *,
     till_it_rests: bool = False,
     calls: bool = False,
+    roles: tuple[str, ...] = (),
 ) -> AsyncGenerator[UserResponse]:
     """What somebody is told of a loop, and of those under it, as it happens, to its end.
 
     `after`: what events of the loop up to this number say was told before. `till_it_rests`: or until the loop
-    waits for somebody. `calls`: also of each tool that the model asks for. What hinders following any of them
-    is raised: nothing is left out silently.
+    waits for somebody. `calls`: also of each tool that the model asks for. `roles`: those of who is told,
+    beside what the service's policy gives them; who may not approve is shown no answer that waits for it.
+    What hinders following any of them is raised: nothing is left out silently.
     """
+    who = service.policy.person(address.user_id, roles)
+    may_approve = service.policy.permissions.allow(who, Permission.APPROVE)
     queue: asyncio.Queue[UserResponse | Exception] = asyncio.Queue(_ROOM)
     tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -43,7 +48,7 @@ async def told_of(
         if isinstance(one, Recorded):
             new = one.number > known
             if isinstance(one.event, ChildStarted) and one.event.loop_id not in tasks:
-                begin(one.event.loop_id, Telling(address, within=True), 0)
+                begin(one.event.loop_id, Telling(address, within=True, may_approve=may_approve), 0)
         for response in telling.take(one):
             if new:
                 await queue.put(response)
@@ -74,7 +79,7 @@ async def told_of(
         task = tasks[name] = asyncio.create_task(followed(name, telling, known), name=f"told of {name}")
         return task
 
-    root = begin(loop_id, Telling(address, calls=calls), after)
+    root = begin(loop_id, Telling(address, calls=calls, may_approve=may_approve), after)
     coming: asyncio.Future[UserResponse | Exception] | None = None
     try:
         while not (root.done() and queue.empty() and coming is None):

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -29,9 +31,21 @@ _LOOK = 0.5
 _PAGE = 200
 """Loops that are asked for at once."""
 _ROOM = 256
-_DIGITS = 12
-"""How many digits the number of an event has at most: what has more is none."""
+_ID = re.compile(
+    r"(?P<loop>.*?)/(?P<number>[0-9]{1,12})(?:/answer|(?P<of_several>/(?:piece|call|asked)/[0-9]+))?",
+    re.DOTALL,
+)
+"""The ids that `Telling` makes: the loop, the event's number, and which of the things that it has led to."""
 _OVER = frozenset([str(stage) for stage in Stage if stage.is_terminal])
+
+
+RolesOf: TypeAlias = Callable[[str], tuple[str, ...]]
+"""The roles of a person, by their id."""
+
+
+def no_roles(_: str) -> tuple[str, ...]:
+    """None, whoever it is."""
+    return ()
 
 
 class Outbox:
@@ -48,15 +62,19 @@ class Outbox:
         """Look now: a loop has begun."""
         self._stirred.set()
 
-    async def follow(self, channel: str, last: str = "", user_id: str = "") -> AsyncGenerator[UserResponse]:
+    async def follow(
+        self, channel: str, last: str = "", user_id: str = "", roles_of: RolesOf = no_roles
+    ) -> AsyncGenerator[UserResponse]:
         """What is told on a channel (`type/id`), for ever; with `user_id`, to that person alone.
+
+        `roles_of` gives the roles of somebody who is told something, beside those that the policy gives them.
 
         Begins with what is not over, and, with `last`, the id of a response, with what came after that.
 
         Raises:
             FlyballError: a loop cannot be followed. Who comes again with the last id misses nothing.
         """
-        follower = _Follower(self._service, channel, user_id)
+        follower = _Follower(self._service, channel, user_id, roles_of)
         self._followers.add(follower)
         try:
             async with self._starting:  # of two who come at once, one has it begin
@@ -115,7 +133,8 @@ class Outbox:
 class _Follower:
     """Somebody who is told what is told on a channel."""
 
-    def __init__(self, service: Service, channel: str, user_id: str) -> None:
+    def __init__(self, service: Service, channel: str, user_id: str, roles_of: RolesOf) -> None:
+        self._roles_of = roles_of
         self._service = service
         self._channel = channel
         self._user_id = user_id
@@ -153,7 +172,8 @@ class _Follower:
 
     async def _tell(self, loop_id: str, address: Address, after: int) -> None:
         try:
-            async with aclosing(told_of(self._service, address, loop_id, after)) as told:
+            roles = self._roles_of(address.user_id)
+            async with aclosing(told_of(self._service, address, loop_id, after, roles=roles)) as told:
                 async for response in told:
                     await self.queue.put(response)
         except Exception as error:
@@ -174,11 +194,8 @@ class _Follower:
 
 def place_of(name: str) -> tuple[str, int]:
     """The loop and the number of the event that a response tells of, by its id; ("", 0) of any other text."""
-    loop_id, _, number = name.rpartition("/")
-    within = loop_id.endswith(("/piece", "/call"))
-    if within:
-        loop_id, _, number = loop_id.rpartition("/")[0].rpartition("/")
-    if not number.isdecimal() or len(number) > _DIGITS:
+    found = _ID.fullmatch(name)
+    if found is None:
         return "", 0
-    # What comes after a piece, and after one of several prompts, may be of the same event.
-    return loop_id, max(int(number) - within, 0)
+    # What comes after a piece, after one of several prompts or calls may be of the same event.
+    return found["loop"], max(int(found["number"]) - (found["of_several"] is not None), 0)

@@ -3,6 +3,7 @@
     text      stream            a piece of an answer that is not finished
     calls     status            the model asks for a tool; for channels that want to hear of it
     waits     prompt            a call, or the answer, wants to be approved: what it is, and two actions
+              status            the answer does, for who may not approve it
               status            paused, resumed, a call waits for its result, tried again
     end       result            the answer, with its blocks
               error, status     why there is none; that it was cancelled
@@ -61,9 +62,13 @@ class Telling:
         address: whom to tell.
         within: the loop stands under another, whose end is told: of this one only what waits for somebody.
         calls: whether each tool is told of that the model asks for, in a block of the type `progress`.
+        may_approve: who is told may approve answers. Others are shown one once it is approved.
     """
 
-    def __init__(self, address: Address, *, within: bool = False, calls: bool = False) -> None:
+    def __init__(
+        self, address: Address, *, within: bool = False, calls: bool = False, may_approve: bool = True
+    ) -> None:
+        self._may_approve = may_approve
         self._address = address
         self._within = within
         self._calls = calls
@@ -103,7 +108,15 @@ class Telling:
             return [self._passing(ResponseType.STATUS, "the answer begins anew")] if begins else []
         text = text_in(piece, self._begun)
         self._begun.add(piece.index)
+        if self._is_held:
+            return []
         return [self._passing(ResponseType.STREAM, text)] if text else []
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether answers are not to be shown before they are approved."""
+        state = self._state
+        return isinstance(state, State) and state.spec.output.approval and not self._may_approve
 
     def _passing(self, kind: ResponseType, text: str) -> UserResponse:
         """Something that is told in passing: it is in no journal, and its id is good for now alone."""
@@ -161,6 +174,11 @@ class Telling:
         return [self._prompt(state, waiting[call]) for call in new]
 
     def _prompt(self, state: State, index: int) -> UserResponse:
+        if index < 0 and not self._may_approve:
+            said = (
+                f"an answer of {state.spec.agent} ({answer_id(state)}) waits for somebody who may approve it"
+            )
+            return self._say(ResponseType.STATUS, said, f"{self._number}/answer")
         if index < 0:
             answer = answer_so_far(state)
             said = f"{state.spec.agent} has an answer ({answer_id(state)}): may it be given?"
@@ -192,7 +210,11 @@ class Telling:
         error = event.error or state.error
         why = "" if error is None else error.message
         if event.outcome is Outcome.CANCELLED:
-            return self._say(ResponseType.STATUS, f"cancelled: {why}" if why else "cancelled", name)
+            return self._say(
+                ResponseType.STATUS,
+                why if why.startswith("cancelled") else f"cancelled: {why}" if why else "cancelled",
+                name,
+            )
         return self._say(ResponseType.ERROR, why or "it failed", name)
 
     def _say(

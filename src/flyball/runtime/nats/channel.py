@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from flyball.core.forms.semstreams import UserMessage, UserResponse, UserSignal
+from flyball.orchestrate.channels.identity import identity_of
 from flyball.runtime.nats.blobs import Blobs
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection
@@ -48,7 +49,7 @@ class NatsChannel:
         said.validate()
         name = said.signal_id if isinstance(said, UserSignal) else said.message_id
         where = message_subject(self.channel_type, self.channel_id)
-        await self._bus.publish(where, write(said, name), f"{where}/{name}")
+        await self._bus.publish(where, write(said, name), f"{where}/{identity_of(said)}")
 
     async def responses(self, after: int = 0) -> AsyncGenerator[tuple[int, UserResponse]]:
         """What people here are answered, from a place on, for ever; each with its place, to go on after."""

@@ -125,8 +125,9 @@ def _looks_random(token: str) -> bool:
 
 def _addresses(text: str) -> Iterator[tuple[int, int]]:
     for match in _IP.finditer(text):
-        if ":" in match[0] and sum(bool(group) for group in match[0].split(":")) < 2:
-            continue  # `::` and the like are addresses, and more often something else
+        groups = sum(bool(group) for group in match[0].split(":"))
+        if ":" in match[0] and groups < 2 and match[0] != "::1":
+            continue  # `::`, `::a` and the like are addresses, and more often something else
         try:
             ip_address(match[0])
         except ValueError:

@@ -20,7 +20,7 @@ from flyball.core.errors import InvalidMessage, InvalidRequest
 from flyball.core.forms.semstreams import UserMessage, UserResponse, UserSignal
 from flyball.core.ids import new_id
 from flyball.orchestrate.channels import Dispatcher
-from flyball.orchestrate.channels.outbox import Outbox
+from flyball.orchestrate.channels.outbox import Outbox, RolesOf
 from flyball.orchestrate.service import Service
 
 _LAST = "last-event-id"
@@ -66,7 +66,7 @@ def channel_operations(heartbeat: float) -> list[Operation]:
     async def follow_channel(asking: Asking) -> Stream:
         query = asking.query(ResponsesQuery)
         last = asking.headers.get(_LAST) or query.after
-        told = outboxes(asking.service).follow(_channel(asking), last, query.user_id)
+        told = outboxes(asking.service).follow(_channel(asking), last, query.user_id, _roles_of(asking))
         return Stream(_frames(told, heartbeat), again=True)
 
     base = "/api/channels/{channel_type}/{channel_id}"
@@ -115,6 +115,12 @@ def channel_operations(heartbeat: float) -> list[Operation]:
 def _dispatcher(asking: Asking) -> Dispatcher:
     roles = asking.roles
     return Dispatcher(asking.service, roles=lambda _: roles)
+
+
+def _roles_of(asking: Asking) -> RolesOf:
+    """The roles that who asks is known to have: a person's are theirs alone."""
+    person, roles = asking.person, asking.roles
+    return lambda user_id: roles if person is None or person.user_id == user_id else ()
 
 
 def _channel(asking: Asking) -> str:

@@ -55,10 +55,12 @@ class UserMessage(Payload, frozen=True, kw_only=True):
     timestamp: Always[Moment] = None
 
     def validate(self) -> None:
-        """Check that it says who, where and what; raises InvalidMessage."""
+        """Check that it says who, where and what, and what is attached; raises InvalidMessage."""
         self.require("message_id", "channel_type", "channel_id", "user_id")
         if not self.content and not self.attachments:
             raise InvalidMessage(
                 "either content or attachments must be present in a user_message, and both are empty",
                 field="content",
             )
+        for one in self.attachments:
+            one.validate()

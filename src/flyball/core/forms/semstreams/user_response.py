@@ -34,6 +34,21 @@ class BlockType(StrEnum):
     PROGRESS = "progress"
 
 
+class ActionType(StrEnum):
+    """How something is pressed."""
+
+    BUTTON = "button"
+    REACTION = "reaction"
+
+
+class ActionStyle(StrEnum):
+    """How something to press looks; one that says nothing looks as any other."""
+
+    PRIMARY = "primary"
+    DANGER = "danger"
+    SECONDARY = "secondary"
+
+
 class ResponseBlock(Keyed, frozen=True, kw_only=True):
     """A piece of a rich response."""
 
@@ -60,10 +75,12 @@ class ResponseAction(Keyed, frozen=True, kw_only=True):
     style: Always[str] = ""
 
     def validate(self) -> None:
-        """Check the id, the type, and that there is such a signal; raises InvalidMessage."""
+        """Check the id, the type, the style, and that there is such a signal; raises InvalidMessage."""
         self.require("id")
-        self.require_one_of("type", ("button", "reaction"))
+        self.require_one_of("type", tuple(ActionType))
         self.require_one_of("signal", SEVEN)
+        if self.style:
+            self.require_one_of("style", tuple(ActionStyle))
 
 
 class UserResponse(Payload, frozen=True, kw_only=True):
@@ -84,6 +101,8 @@ class UserResponse(Payload, frozen=True, kw_only=True):
     timestamp: Always[Moment] = None
 
     def validate(self) -> None:
-        """Check that it has an id, a channel and a type; raises InvalidMessage."""
+        """Check its id, channel and type, its blocks and its actions; raises InvalidMessage."""
         self.require("response_id", "channel_type", "channel_id")
         self.require_one_of("type", tuple(ResponseType))
+        for one in (*self.blocks, *self.actions):
+            one.validate()
