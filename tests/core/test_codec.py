@@ -70,7 +70,12 @@ def test_arbitrary_bytes_are_corrupt(data: bytes) -> None:
         b"null",
         b"[]",
         b"{}",
-        b'{"event":"unheard_of","at":1.0}',
+        b'{"event":"unheard_of"}',
+        b'{"event":"unheard_of","at":"soon"}',
+        b'{"event":"","at":1.0}',
+        b'{"event":"Unheard of","at":1.0}',
+        b'{"event":7,"at":1.0}',
+        b'{"event":"unheard_of","at":1.0}{}',
         b'{"event":"ended","at":1.0}',
         b'{"event":"ended","at":1.0,"outcome":"magic"}',
         b'{"event":"ended","at":"soon","outcome":"success"}',
@@ -106,6 +111,17 @@ def test_a_newer_version_is_told_also_where_nothing_else_is_understood() -> None
     data = b'{"event":"begun","version":99,"when":"then"}'
     with pytest.raises(JournalTooNew, match="99"):
         decode_event(data)
+
+
+@given(st.from_regex("[a-z][a-z0-9_]{0,63}", fullmatch=True), all_events)
+def test_a_kind_that_is_not_known_is_a_newer_ones(kind: str, event: events.Event) -> None:
+    known = {known.__struct_config__.tag for known in EVENTS}
+    whole = msgspec.json.decode(encode_event(event)) | {"event": f"{kind}_" if kind in known else kind}
+    with pytest.raises(JournalTooNew) as caught:
+        decode_event(msgspec.json.encode(whole), "loop 7, event 3")
+    assert caught.value.details == {"kind": whole["event"], "supported": events.VERSION}
+    assert "loop 7, event 3" in str(caught.value)
+    assert "upgrade" in str(caught.value)
 
 
 def test_the_ten_stages_and_which_of_them_are_final() -> None:

@@ -46,7 +46,8 @@ class SQLiteConformance(JournalConformance):
 
     async def close_journal(self, journal: Journal) -> None:
         assert isinstance(journal, SQLiteJournal)
-        assert await journal.integrity() == []
+        # What a later release wrote is told, too, and is the only thing that a promise leaves here.
+        assert [found for found in await journal.integrity() if not found.endswith("upgrade it")] == []
         await journal.close()
 
 

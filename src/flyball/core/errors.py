@@ -652,7 +652,7 @@ class JournalCorrupt(JournalFailure):
 
 
 class JournalTooNew(JournalFailure):
-    """A newer flyball wrote this journal; details `version`, `supported`."""
+    """A newer flyball wrote this; details `version`, or the event's `kind`, and `supported`."""
 
     code = "ORCHESTRATION_JOURNAL_TOO_NEW"
 

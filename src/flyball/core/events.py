@@ -3,6 +3,10 @@
 An event says what happened, never what follows from it: the machine works that out, the same way each time.
 All carry `at`, the time in seconds since the epoch. `VERSION` stands in every event that begins a driver's
 writing (Started, FlowStarted, Forked, Resumed), so that a reader knows before it reads on whether it can.
+
+Releases write to one loop in turns, while a cluster is brought up to date. So what an earlier one would
+misread gets a kind of its own, or a version: a kind that a reader does not have is one of a newer flyball's,
+and is left to those who have it. A field that an earlier one may overlook needs neither.
 """
 
 from __future__ import annotations

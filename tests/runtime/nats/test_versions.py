@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
 
 from flyball.core.errors import InvalidMessage, JournalTooNew
-from flyball.core.events import VERSION as JOURNAL
-from flyball.core.events import Resumed
+from flyball.core.events import Event, ModelAnswered
 from flyball.core.forms.semstreams import TaskMessage, UserMessage
 from flyball.core.ids import new_id
+from flyball.core.signals import Signal, SignalType
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.crew import KINDS
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.messages.frame import VERSION, read_exact, read_payload, write
-from flyball.runtime.nats.messages.told import write_task
+from flyball.runtime.nats.messages.told import write_signal, write_task
 from flyball.runtime.nats.runtime import NatsRuntime
 from flyball.runtime.nats.subjects import (
     message_subject,
+    signal_subject,
     task_subject,
 )
+from flyball.testing.conformance.samples import from_a_later_release
 from tests.orchestrate.channels.test_dispatcher import agents
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import emptied
@@ -33,6 +36,22 @@ from tests.runtime.nats.conftest import emptied
 async def journal(nats: NatsOptions) -> AsyncIterator[NatsJournal]:
     async with emptied(nats) as made:
         yield made
+
+
+class Tried(logging.Handler):
+    """Hears of what is said on a subject: that it was tried, and is given again, or put aside."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__()
+        self.subject = subject
+        self.times = 0
+        self.twice = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith(self.subject):
+            self.times += 1
+            if self.times > 1 or record.levelno >= logging.ERROR:
+                self.twice.set()
 
 
 def newer(data: bytes) -> bytes:
@@ -122,25 +141,34 @@ async def test_a_task_of_a_newer_release_waits_for_a_newer_worker(
         assert (await runtime.result(agent, started.loop_id)).output == "Hello"
 
 
+@pytest.mark.parametrize("number", range(len(from_a_later_release())))
 async def test_a_loop_that_a_newer_worker_went_on_with_is_left_to_it(
-    journal: NatsJournal, monkeypatch: pytest.MonkeyPatch
+    journal: NatsJournal, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     agent = agents()[0]
     runtime = NatsRuntime(journal)
-    async with Crew(journal, agents(), hold=1.0):
-        loop = await runtime.submit(agent, "book it")
-        while not (await journal.read(loop))[-1:]:
-            await journal.wait(loop, 0)
-        async with asyncio.timeout(PATIENCE):
-            while len(await journal.read(loop)) < 2:  # noqa: ASYNC110 - it is on its way
-                await asyncio.sleep(0.01)
-    events = await journal.read(loop)
-    await journal.append(loop, [Resumed(events[-1].at, JOURNAL + 1, 1)], len(events))
-    with pytest.raises(JournalTooNew):
-        await journal.read(loop)
     bus = Bus(journal.connection, journal.layout)
+    await bus.set_up()
     before = len(await dead_letters(bus))
     async with Crew(journal, agents(), hold=1.0):
+        loop = await runtime.submit(agent, "book it")
+        events: list[Event] = []
+        async with asyncio.timeout(PATIENCE):
+            while not any(isinstance(event, ModelAnswered) for event in events):
+                await journal.wait(loop, len(events))
+                events = await journal.read(loop)
+        await journal.append(loop, [from_a_later_release()[number]], len(events))
+        with pytest.raises(JournalTooNew):
+            await journal.read(loop)
+        tried = Tried(signal_subject(loop))
+        monkeypatch.setattr(logging.getLogger("flyball.nats"), "handlers", [tried])
+        approval = Signal(SignalType.APPROVE, new_id())
+        await bus.publish(tried.subject, write_signal(loop, approval, events[-1].at), approval.id)
         other = await runtime.submit(agent, "Beside it")
         assert (await runtime.result(agent, other)).output == "Beside it"
-    assert len(await dead_letters(bus)) == before
+        async with asyncio.timeout(PATIENCE):
+            await tried.twice.wait()
+    assert len(await dead_letters(bus)) == before, "nothing is put aside"
+    with pytest.raises(JournalTooNew):
+        await runtime.result(agent, loop)
+    await journal.connection.js.purge_stream("AGENT")

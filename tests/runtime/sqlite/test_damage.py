@@ -152,7 +152,7 @@ async def test_bytes_that_are_no_event_are_refused_and_named(path: Path) -> None
     from zlib import crc32
 
     await write(path)
-    body = b'{"event": "unheard_of", "at": 1.0}'
+    body = b'{"event": "ended", "at": 1.0}'
     await execute(
         path, "UPDATE event SET body = ?, crc = ? WHERE loop_id = 'third'", body, crc32(body, crc32(b"third"))
     )

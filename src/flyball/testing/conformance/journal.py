@@ -17,10 +17,10 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar, get_args
 from unittest import SkipTest
 
-from flyball.core.errors import FlyballError, JournalConflict, LoopNotFound, UserError
+from flyball.core.errors import FlyballError, JournalConflict, JournalTooNew, LoopNotFound, UserError
 from flyball.core.events import Event
 from flyball.orchestrate.journal import Journal
-from flyball.testing.conformance.samples import every_event, long_event, numbered
+from flyball.testing.conformance.samples import every_event, from_a_later_release, long_event, numbered
 
 T = TypeVar("T")
 E = TypeVar("E", bound=FlyballError)
@@ -411,6 +411,28 @@ class JournalConformance:
                 assert await again.read("second") == numbered(4)
             finally:
                 await self.close_journal(again)
+
+    async def test_what_a_later_release_wrote_is_left_to_it(self) -> None:
+        """It is refused by name, as nothing else is: no damage, and no other loop's fault."""
+        async with self.journal() as journal:
+            for number, event in enumerate(from_a_later_release()):
+                loop, beside = f"loop {number}", f"beside {number}"
+                await journal.append(beside, numbered(1), 0)
+                await journal.append(loop, numbered(2), 0)
+                assert await journal.append(loop, [event], 2) == 3
+                again = await self.reopen(journal)
+                if again is None:
+                    raise SkipTest("this journal does not outlive its process: one release writes to it")
+                try:
+                    for start in range(3):
+                        await _refused(JournalTooNew, again.read(loop, start))
+                    assert await again.sizes([loop, beside]) == [3, 1]
+                    assert (await again.loops())[:2] == [loop, beside]
+                    assert await self._soon(asyncio.ensure_future(again.wait(loop, 2))) is True
+                    assert await again.read(beside) == numbered(1)
+                    await _refused(JournalConflict, again.append(loop, numbered(1), 2))
+                finally:
+                    await self.close_journal(again)
 
     async def _soon(self, work: asyncio.Future[T]) -> T:
         return await asyncio.wait_for(work, self.patience)

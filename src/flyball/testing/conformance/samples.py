@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from msgspec import Struct
+
 from flyball.core.around import Around, Sent
 from flyball.core.carried import Carried
 from flyball.core.compaction import CompactionPlan, ContextCompaction
@@ -193,6 +197,17 @@ def every_event() -> list[Event]:
 def numbered(count: int, first: int = 0) -> list[Event]:
     """Plain events, each telling its number by its time."""
     return [TimePassed(at=float(first + k)) for k in range(count)]
+
+
+class Unheard(Struct, frozen=True, tag_field="event", tag="unheard_of"):
+    """An event of a kind that only a later release has."""
+
+    at: float
+
+
+def from_a_later_release() -> list[Event]:
+    """Events as workers of a later release write them: of a later version, and of a kind not known yet."""
+    return [Resumed(at=1.0, version=VERSION + 1, epoch=1), cast("Event", Unheard(at=1.0))]
 
 
 def long_event(size: int) -> Event:
