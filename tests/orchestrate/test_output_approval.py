@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import json
+from pydantic import BaseModel
 
 from flyball import Agent, Limits, RunCondition
 from flyball.core.errors import (
@@ -87,7 +88,7 @@ ANSWERS: dict[str, tuple[list[Any], dict[str, Any], Any, Any]] = {
     "a call": (
         [final(name="Rome")],
         {"output": City, "output_mode": "tool"},
-        {"name": "Rome"},
+        {"name": "Rome", "people": 0},
         City(name="Rome"),
     ),
     "validated": (["rome"], {"validators": [shouting]}, "ROME", "ROME"),
@@ -294,3 +295,27 @@ async def test_a_stream_of_a_system_that_nobody_could_approve_is_refused() -> No
     assert isinstance(last, SystemResponse)
     assert last.error is not None
     assert "the answer needs approval" in last.error.message
+
+
+class Pay(BaseModel):
+    to: str
+    amount: int = 1000
+
+
+WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a default": (final(to="bob"), {"output_mode": "tool"}),
+    "repaired": ("Sure: ```json\n{'to': 'bob', 'amount': '1000',}\n```", {"output_mode": "native"}),
+    "coerced": (final(to="bob", amount="1000"), {"output_mode": "tool"}),
+}
+
+
+@pytest.mark.parametrize(("answer", "options"), WRITTEN.values(), ids=WRITTEN)
+async def test_who_approves_is_shown_what_will_be_the_output(
+    driven: Driven, answer: Any, options: dict[str, Any]
+) -> None:
+    """Not what the model wrote: what it leaves out, and what was put right, is approved as well."""
+    await driven.start(Agent(Script(answer), output=Pay, output_approval=True, **options))
+    await waiting(driven)
+    assert await shown(driven) == {"to": "bob", "amount": 1000}
+    await driven.send("approve")
+    assert (await driven.task).output == Pay(to="bob", amount=1000)

@@ -43,6 +43,8 @@ def answer_so_far(state: State) -> str:
 
 def _as_data(state: State) -> object:
     """The answer as data where it is data, as text where it is text."""
+    if state.output is not UNSET:
+        return state.output
     answer = answer_so_far(state)
     if state.spec.output.mode is OutputMode.TEXT:
         return answer

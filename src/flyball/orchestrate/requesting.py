@@ -229,7 +229,16 @@ def recorded_policy(spec: LoopSpec, config: AgentConfig) -> dict[str, Any]:
         "tool_choice": spec.tool_choice,
         "end_strategy": spec.end_strategy,
         "role": spec.role,
+        "output_mode": _recorded_mode(spec.output, config),
+        "output_approval": spec.output.approval,
+        "asks_again": spec.output.grammar is None or spec.output.retry,
     }
+
+
+def _recorded_mode(spec: OutputSpec, config: AgentConfig) -> OutputMode | None:
+    """How the output was asked for, where the agent here does not say: its model may be used to another."""
+    plain = spec.schema is None and not spec.tools
+    return config.output_mode if plain else spec.mode
 
 
 def unwrapped(schema: dict[str, Any], key: str) -> dict[str, Any]:

@@ -78,7 +78,17 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
         except Exception as error:
             return _cannot_settle(state, as_rule(error, "the output type failed"), now), None
         else:
-            return TurnSettled(now(), state.turn, True, index, UNSET, (), repairs), value  # noqa: FBT003
+            output = UNSET
+            if state.spec.output.approval:
+                try:
+                    output = reader.written(value)
+                    value = _lasting(reader, value, output, tool_of(state, index))
+                except NotEncodable as error:
+                    failure = UserError(f"an output that is approved must be encodable: {error}")
+                    return _cannot_settle(state, failure, now), None
+                except UserError as failure:
+                    return _cannot_settle(state, failure, now), None
+            return TurnSettled(now(), state.turn, True, index, output, (), repairs), value  # noqa: FBT003
     event = TurnSettled(
         now(), state.turn, accepted=False, feedback=tuple(feedback), error=refused, unread=unread
     )
@@ -118,6 +128,8 @@ async def settle_validated(
                 after = bindings.output.written(value)
             # A validator may also have changed the value in place, so its content is compared.
             as_said = after == before and _read_again(state, bindings.output, index, raw) == value
+            if state.spec.output.approval:
+                as_said = False  # who approves it is shown what will be the output, and not what was written
             if not as_said:
                 value = _lasting(bindings.output, value, after, tool_of(state, index))
         except ModelRetry as retry:

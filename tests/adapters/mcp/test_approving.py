@@ -9,8 +9,14 @@ from mcp import MCPError
 from mcp.client import ClientRequestContext
 from mcp_types import INVALID_PARAMS, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
+from flyball import Agent
+from flyball.adapters.mcp.approving import form
 from flyball.core.events import SignalReceived
+from flyball.core.messages import ToolCall
 from flyball.core.signals import Signal, SignalType
+from flyball.inference.scripted import ScriptedEngine
+from flyball.orchestrate.family import WaitingCall
+from flyball.orchestrate.local import LocalRuntime
 from flyball.orchestrate.service import Service
 from tests.adapters.mcp.agents import service_of
 from tests.adapters.mcp.clients import ERAS, Ask, loop_of, served, text_of
@@ -144,3 +150,30 @@ async def test_what_a_client_sends_back_must_be_of_its_own_call() -> None:
     assert first.result_type == "input_required"
     assert result.result_type == "complete"
     assert [signal.type for signal in await signals(service, "mine")] == [SignalType.APPROVE]
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("answers", [(), (DISMISSED,)], ids=["cannot be asked", "did not decide"])
+async def test_of_an_answer_that_waits_the_model_that_called_reads_nothing(
+    era: str, answers: tuple[ElicitResult, ...]
+) -> None:
+    service = Service(
+        [Agent(ScriptedEngine("The draft."), name="clerk", output_approval=True)], LocalRuntime()
+    )
+    asked = {"prompt": "write"}
+    async with served(service, era, ask=answering(*answers) if answers else None) as server:
+        result = await server.client.call_tool("clerk", asked)
+        loop_id = loop_of(result)
+        (one,) = await service.waiting(loop_id)
+        await service.signal(loop_id, Signal(SignalType.APPROVE))
+        again = await server.client.call_tool("clerk", {**asked, "loop_id": loop_id})
+    assert "draft" not in result.model_dump_json()
+    assert f"\n- an answer of clerk ({one.call.id})\n" in text_of(result)
+    assert text_of(again) == "The draft."
+
+
+def test_the_form_says_what_a_yes_is_to() -> None:
+    call = WaitingCall("l", "clerk", ToolCall("c", "pay", "{}"), "approval")
+    answer = WaitingCall("l", "clerk", ToolCall("answer-1", "the answer", "{}"), "approval", answer=True)
+    told = [form(one)["properties"]["approve"]["description"] for one in (call, answer)]
+    assert told == ["Let the call run", "Let the answer count"]

@@ -9,20 +9,25 @@ from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.family import WaitingCall
 
-FORM: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "approve": {"type": "boolean", "title": "Approve", "description": "Let the call run"},
-        "reason": {"type": "string", "title": "Reason", "description": "What the agent is told, if not"},
-    },
-    "required": ["approve"],
-}
 _LONGEST = 4_000
 
 
 def key_of(call: WaitingCall) -> str:
     """What a waiting call is known as, among all of a run."""
     return f"{call.loop_id}/{call.call.id}"
+
+
+def form(call: WaitingCall) -> dict[str, Any]:
+    """What the user fills in."""
+    means = "Let the answer count" if call.answer else "Let the call run"
+    return {
+        "type": "object",
+        "properties": {
+            "approve": {"type": "boolean", "title": "Approve", "description": means},
+            "reason": {"type": "string", "title": "Reason", "description": "What the agent is told, if not"},
+        },
+        "required": ["approve"],
+    }
 
 
 def question(call: WaitingCall) -> str:
@@ -37,7 +42,7 @@ def question(call: WaitingCall) -> str:
 
 def request(call: WaitingCall) -> ElicitRequest:
     """The question, for clients that are asked by an answer."""
-    return ElicitRequest(params=ElicitRequestFormParams(message=question(call), requested_schema=FORM))
+    return ElicitRequest(params=ElicitRequestFormParams(message=question(call), requested_schema=form(call)))
 
 
 def decision(call: WaitingCall, answer: ElicitResult, by: str) -> Signal | None:

@@ -72,7 +72,7 @@ def failed(error: SystemError, loop_id: str, version: str, *, link: bool = True)
 
 def waiting(calls: list[WaitingCall], loop_id: str, version: str, how: str) -> CallToolResult:
     """That a run waits for a person who could not be asked: who it waits for, and how to tell it."""
-    lines = [f"{one.agent} wants to run {one.call.name} {one.call.args_json}" for one in calls]
+    lines = [_wanted(one) for one in calls]
     text = "\n".join(
         [
             "AWAITING_APPROVAL: the run waits for a person to approve:",
@@ -89,6 +89,13 @@ def waiting(calls: list[WaitingCall], loop_id: str, version: str, how: str) -> C
             "flyball/waiting": [{"loop_id": one.loop_id, "call_id": one.call.id} for one in calls],
         },
     )
+
+
+def _wanted(one: WaitingCall) -> str:
+    """What waits. Of an answer only that it does: who reads this is the one who must not have it yet."""
+    if one.answer:
+        return f"an answer of {one.agent} ({one.call.id})"
+    return f"{one.agent} wants to run {one.call.name} {one.call.args_json}"
 
 
 def _meta(loop_id: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from mcp import MCPError
 from mcp_types import ElicitResult, InputResponses
 from msgspec import Struct
 
-from flyball.adapters.mcp.approving import FORM, decision, question
+from flyball.adapters.mcp.approving import decision, form, question
 from flyball.adapters.mcp.client import Client
 from flyball.adapters.mcp.watching import Watch, waiting_for_approval
 from flyball.core.errors import AgentRunClosed, Deferred, LoopNotFound, NotPermitted, SignalRefused
@@ -124,7 +124,7 @@ class Run:
         return {key: call for key, call in watch.waiting.items() if key not in self._decided}
 
     def _ask(self, key: str, call: WaitingCall) -> _Question:
-        return _Question(key, call, asyncio.create_task(self._client.ask(question(call), FORM)))
+        return _Question(key, call, asyncio.create_task(self._client.ask(question(call), form(call))))
 
     async def _answered(self, asking: _Question) -> None:
         try:
