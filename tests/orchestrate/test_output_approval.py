@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from msgspec import json
+from msgspec import UNSET, json
 from pydantic import BaseModel
 
 from flyball import Agent, Limits, RunCondition
@@ -21,7 +21,7 @@ from flyball.core.errors import (
     UserError,
 )
 from flyball.core.events import Ended, Stage
-from flyball.core.messages import Message, Retry, user
+from flyball.core.messages import Message, Retry, Role, user
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.calls import awaits_approval
@@ -29,6 +29,7 @@ from flyball.orchestrate.contracts import SystemRequest, SystemResponse
 from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.projections.explanation import explain
+from flyball.orchestrate.projections.said import said_in
 from flyball.orchestrate.recorded import calls_waiting, load, send_signal
 from flyball.orchestrate.system import System
 from flyball.testing.split import CALM, ROUGH, Chaos, SplitDriver
@@ -319,3 +320,22 @@ async def test_who_approves_is_shown_what_will_be_the_output(
     assert await shown(driven) == {"to": "bob", "amount": 1000}
     await driven.send("approve")
     assert (await driven.task).output == Pay(to="bob", amount=1000)
+
+
+@pytest.mark.parametrize("answer", ["The draft.", final(name="Rome")], ids=["text", "a call"])
+async def test_who_goes_on_from_what_was_not_approved_is_told_so(driven: Driven, answer: Any) -> None:
+    """What waited when its run ended was given to nobody: it is no answer, and the model reads that."""
+    options: dict[str, Any] = {} if isinstance(answer, str) else {"output": City, "output_mode": "tool"}
+    await driven.start(Agent(Script(answer), output_approval=True, **options))
+    await waiting(driven)
+    await driven.send("cancel", "no more")
+    with pytest.raises(CancelledSignal):
+        await driven.task
+    _, state = await load(driven.journal, driven.loop_id)
+    assert state.answer is None
+    assert state.output is UNSET
+    before = said_in(state)
+    assert told(before) == ["The answer was not approved before the run ended: nobody was given it."]
+    assert before[-1].role is Role.USER
+    after = await Agent(Script("Another.")).run("And now?", messages=before)
+    assert after.output == "Another."

@@ -157,6 +157,10 @@ def fail(state: State, error: FlyballError | SystemError) -> None:
 
 def end(state: State, outcome: Outcome) -> None:
     """Decide the outcome. Calls that are still open are answered, so that the history stays valid."""
+    if state.at == "approve" and outcome is not SUCCESS:
+        # Nobody was given it: whoever goes on from here reads that behind it, as after a refusal.
+        take_back(state, "Not run: the answer was not approved.")
+        say(state, (Retry("The answer was not approved before the run ended: nobody was given it."),))
     state.outcome = outcome
     if not state.calls:
         pass

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flyball import Agent, Message, Role, Text, Usage, calls_waiting, tool
+from flyball.core.events import SignalReceived
 from flyball.core.ids import new_id
 from flyball.core.signals import Signal, SignalType
 from flyball.inference.answers import tool_call
@@ -276,6 +278,50 @@ def test_a_call_that_waits_is_approved_or_rejected(
     assert result in flyball("why", "nero-1").out
     again = flyball("resume", "nero-1", *argv)
     assert (again.code, "waits for approval" in again.err) == (2, True)
+
+
+def draft(home: Path) -> None:
+    """A run of another program, whose answer waits in the same journal."""
+
+    async def begin() -> None:
+        async with SQLiteJournal(home / "runs.db") as journal:
+            agent = Agent(ScriptedEngine("The draft.", name="test"), name="clerk", output_approval=True)
+            running = asyncio.ensure_future(agent.run("Go.", journal=journal, loop_id="draft-1"))
+            async with asyncio.timeout(PATIENCE):
+                while not await waits(journal):
+                    await journal.wait("draft-1", len(await journal.read("draft-1")))
+            running.cancel()
+            await asyncio.wait([running])
+
+    async def waits(journal: SQLiteJournal) -> bool:
+        return bool(await journal.read("draft-1")) and bool(await calls_waiting(journal, "draft-1"))
+
+    home.mkdir(exist_ok=True)
+    asyncio.run(begin())
+
+
+def test_an_answer_that_waits_is_left_open_where_nobody_is_there(flyball: Flyball, home: Path) -> None:
+    draft(home)
+    resume = ("resume", "draft-1", "-m", "test:Better.", "-q")
+    for more in ((), ("--reject", "softer")):
+        said = flyball(*resume, *more)
+        assert (said.code, said.out) == (8, "")
+        assert "waits for approval" in said.err
+        assert "--approve" in said.err
+    assert flyball("resume", "draft-1", "-m", "test:No.", "-q", "--approve").out == "Better.\n"
+
+    async def signals() -> list[tuple[str, str]]:
+        async with SQLiteJournal(home / "runs.db") as journal:
+            events = await journal.read("draft-1")
+        found = [event.signal for event in events if isinstance(event, SignalReceived)]
+        return [(str(one.type), one.by) for one in found]
+
+    assert asyncio.run(signals()) == [("reject", getpass.getuser()), ("approve", getpass.getuser())]
+
+
+def test_an_answer_that_waits_is_approved_by_yes(flyball: Flyball, home: Path) -> None:
+    draft(home)
+    assert flyball("resume", "draft-1", "-m", "test:No.", "-q", "--yes").out == "The draft.\n"
 
 
 def test_approving_and_rejecting_at_once(flyball: Flyball) -> None:

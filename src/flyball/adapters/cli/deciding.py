@@ -11,10 +11,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 
 from flyball.adapters.cli.answering import Answer
-from flyball.adapters.cli.approving import pressed
+from flyball.adapters.cli.approving import pressed, somebody_is_here
+from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.person import person
 from flyball.adapters.cli.screen import err, plain
-from flyball.core.errors import SignalRefused
+from flyball.core.errors import Deferred, SignalRefused
 from flyball.core.forms.semstreams import ResponseType, UserResponse, UserSignal
 from flyball.core.ids import new_id
 from flyball.orchestrate.channels import Address, signal_of
@@ -67,16 +68,31 @@ async def still_waits(journal: Journal, prompt: UserResponse, loop_id: str) -> b
 
 @asynccontextmanager
 async def asking(journal: Journal, loop_id: str, answer: Answer | None, *, yes: bool) -> AsyncGenerator[None]:
-    """A block in which a loop is driven whose calls wait for approval: they are decided about here.
+    """A block in which a loop is driven whose calls or answers wait for approval: that is given here.
 
-    None may be left open: nobody else is waited for.
+    Calls may not be left open: the model reads that they are refused. An answer may; then the block is left,
+    and so it is where nobody is here to be asked: refused, the model would give another, again and again.
 
     Raises:
+        Deferred: an answer waits; it says how to decide about it.
         JournalFailure: the loop cannot be followed.
     """
+    driving = asyncio.current_task()
+    assert driving is not None, "a block is somebody's"
     deciding = asyncio.create_task(_decide(journal, loop_id, answer, yes=yes))
+    left = False
+
+    def over(task: asyncio.Task[None]) -> None:
+        nonlocal left
+        if not task.cancelled() and task.exception() is not None:
+            left = driving.cancel()
+
+    deciding.add_done_callback(over)
     try:
         yield
+    except asyncio.CancelledError:
+        if not left or driving.uncancel():
+            raise  # it was somebody else
     finally:
         deciding.cancel()
         await asyncio.wait([deciding])
@@ -95,4 +111,18 @@ async def _decide(journal: Journal, loop_id: str, answer: Answer | None, *, yes:
     async with aclosing(told_of(service, address, loop_id, roles=ROLES)) as told:
         async for response in told:
             if response.type == ResponseType.PROMPT and await still_waits(journal, response, loop_id):
-                await decided(response, say, answer, yes=yes, may_wait=False)
+                is_answer = response.response_id.endswith("/answer")
+                somebody = yes or somebody_is_here()
+                if is_answer and not somebody:
+                    raise _waits(loop_id)
+                if not await decided(response, say, answer, yes=yes, may_wait=is_answer):
+                    raise _waits(loop_id)
+
+
+def _waits(loop_id: str) -> Deferred:
+    name = short(loop_id)
+    return Deferred(
+        f"an answer of run {name} waits for approval: to let it count, flyball resume {name} --approve; to "
+        f'have another, flyball resume {name} --reject "why"',
+        loop_id=loop_id,
+    )

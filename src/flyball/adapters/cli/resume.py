@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from flyball.adapters.cli.driven import DRIVEN, Driven
+from flyball.adapters.cli.person import person
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.core.errors import SignalRefused, UserError
@@ -40,7 +41,7 @@ def resume(
     verdict = None
     if approve or reject is not None:
         kind = SignalType.APPROVE if approve else SignalType.REJECT
-        verdict = Signal(kind, by="cli", text=reject or "")
+        verdict = Signal(kind, by=person(), text=reject or "")
     return run(_resume(run_id, verdict, take_over, driven, shared))
 
 
@@ -58,7 +59,7 @@ async def _resume(name: str, verdict: Signal | None, take_over: bool, driven: Dr
         loop_id = await find_run(journal, name)
         events, state = await load_any(journal, loop_id)
         if state.paused or (isinstance(state, State) and state.pausing):
-            await send_signal(journal, loop_id, Signal(SignalType.RESUME, by="cli"))
+            await send_signal(journal, loop_id, Signal(SignalType.RESUME, by=person()))
         if verdict is not None:
             try:
                 await send_signal(journal, loop_id, verdict)

@@ -90,7 +90,10 @@ async def leaving(journal: Journal, loop_id: str) -> AsyncGenerator[None]:
 async def only_response(
     pieces: AsyncGenerator[StreamEvent | SystemResponse],
 ) -> AsyncGenerator[StreamEvent | SystemResponse]:
-    """A stream without its pieces: those of a plan's steps are on the way to the answer, not part of it."""
+    """A stream without its pieces: those of a plan's steps are on the way to the answer, not part of it.
+
+    Nor are those of an answer that is to be approved.
+    """
     try:
         async for piece in pieces:
             if isinstance(piece, SystemResponse):
@@ -106,6 +109,11 @@ def is_typed(spec: LoopSpec) -> bool:
 
 def _is_plan(state: AnyState) -> bool:
     return not isinstance(state, State) and recorded_request(state).mode == "plan"
+
+
+def _is_held(state: AnyState) -> bool:
+    """Whether an answer is no answer before it is approved: who approves it is shown it then."""
+    return isinstance(state, State) and state.spec.output.approval
 
 
 def gives_json(state: AnyState) -> bool:
@@ -127,7 +135,7 @@ async def go_on(
 
     _, state = await load_any(journal, loop_id)
     pieces = system.resume_stream(loop_id, retry=True)
-    pieces = only_response(pieces) if _is_plan(state) else pieces
+    pieces = only_response(pieces) if _is_plan(state) or _is_held(state) else pieces
     tools = bool(state.spec.tools) if isinstance(state, State) else bool(system.agent.config.tools)
     answer = None if as_json else Answer(typed=gives_json(state), tools=tools, quiet=quiet)
     async with leaving(journal, loop_id), _decisions(journal, state, answer, yes=yes):
@@ -138,11 +146,15 @@ async def go_on(
 def _decisions(
     journal: Journal, state: AnyState, answer: Answer | None, *, yes: bool
 ) -> AbstractAsyncContextManager[None]:
-    """Who decides about a run's calls while it is driven here: nobody need be asked of one with a judge."""
-    if isinstance(state, State) and (
-        state.spec.judges or not any(tool.approval for tool in state.spec.tools.values())
-    ):
-        return nullcontext()
+    """Who decides about a run's calls and answers while it is driven here: nobody, where nothing waits.
+
+    Of one with a judge nobody need be asked about calls.
+    """
+    if isinstance(state, State):
+        spec = state.spec
+        calls_wait = not spec.judges and any(tool.approval for tool in spec.tools.values())
+        if not calls_wait and not spec.output.approval:
+            return nullcontext()
     from flyball.adapters.cli.deciding import asking
 
     return asking(journal, state.loop_id, answer, yes=yes)
