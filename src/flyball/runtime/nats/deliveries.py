@@ -218,9 +218,10 @@ class Postman:
             if hopeless or (delivery.times >= self._post.tries and not away):
                 await self._put_aside(delivery, error)
             else:
-                tries = self._post.tries
-                _log.warning("%s, try %d of %d: %s", delivery.subject, delivery.times, tries, told(error))
-                delay = min(0.1 * 2**delivery.times, 10.0)
+                # What is away is waited for without end.
+                of = "" if away else f" of {self._post.tries}"
+                _log.warning("%s, try %d%s: %s", delivery.subject, delivery.times, of, told(error))
+                delay = pause_after(delivery.times)
                 await self._say(delivery, b"-NAK " + msgspec.json.encode({"delay": int(delay * _NANO)}))
         else:
             await self._say(delivery, b"+ACK")
@@ -280,3 +281,8 @@ class _Life:
         self._timer.cancel()
         if self._saying is not None:
             self._saying.cancel()
+
+
+def pause_after(tries: int) -> float:
+    """The seconds until a message is given out again, after so many tries; ten at most, however many."""
+    return min(0.1 * 2 ** min(tries, 7), 10.0)
