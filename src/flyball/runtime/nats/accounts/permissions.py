@@ -8,6 +8,9 @@ A server answers on whatever subject who asks has named, also on one where he ma
 model and tools workers may ask is answered in JetStream's own words, which nobody takes for a message of the
 wire, or under the subject that a message was stored with; and never by the bare content of what they wrote,
 as by a direct get. Of journals they do not even know the subjects (`Layout.salt`).
+
+One thing this does not keep from: such an answer that is sent to JetStream's own interface is obeyed there,
+and can purge or delete a stream.
 """
 
 from __future__ import annotations
