@@ -58,6 +58,7 @@ from flyball.runtime.nats.messages.told import (
     write_task,
 )
 from flyball.runtime.nats.messages.work import write_call, write_request
+from flyball.runtime.nats.naming import is_inbox
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.detaching import ask_to_detach
 from flyball.runtime.nats.workers.model import ModelWorker
@@ -72,8 +73,6 @@ _KEPT = 2_000
 """How many loops a worker keeps in mind: others are read again when something comes for them."""
 REPLY = "Flyball-Reply"
 """The header of a signal whose sender waits to hear whether it was taken."""
-_INBOXES = "_INBOX."
-"""What subjects of answers begin with."""
 
 
 class Near(Struct, frozen=True):
@@ -294,7 +293,7 @@ class LoopWorker:
 
     async def _reply(self, delivery: Delivery, *, taken: bool) -> None:
         reply = delivery.headers.get(REPLY, "")
-        if reply.startswith(_INBOXES):  # and nowhere else: anybody may have set it
+        if is_inbox(reply):  # and nowhere else: anybody may have set it
             await self._bus.connection.publish(reply, b"1" if taken else b"0")
 
     async def _pass_on(self, state: AnyState, event: SignalReceived | Reopened, *, taken: bool) -> bool:
