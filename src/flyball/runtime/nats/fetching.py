@@ -87,6 +87,18 @@ async def tail(connection: Connection, stream: str, subjects: str) -> Tail:
     return Tail(place, length, name, listed(headers.get(BEFORE, ""), place))
 
 
+async def subject_at(connection: Connection, stream: str, place: int) -> str:
+    """The subject of the message at a place, as the stream's leader has it; nothing if it is gone.
+
+    Raises:
+        JournalUnreachable: the server does not answer.
+    """
+    ask = msgspec.json.encode({"seq": place})
+    message = await connection.request(f"{connection.identity.api}.STREAM.MSG.GET.{stream}", ask)
+    found = msgspec.json.decode(message.data, type=_Got).message
+    return "" if found is None else found.subject
+
+
 def listed(before: str, place: int) -> tuple[int, ...] | None:
     """The places of a loop's entries, by what the last one says, which is at `place`; None if it does not."""
     count, mark, places = before.partition(":")
@@ -116,6 +128,7 @@ class _Error(Struct):
 
 class _Stored(Struct):
     seq: int
+    subject: str = ""
     hdrs: bytes = b""
 
 

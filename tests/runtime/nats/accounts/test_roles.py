@@ -387,7 +387,7 @@ def _asking(role: Role) -> tuple[str, str, dict[str, bytes]]:
 async def test_no_answer_of_a_server_purges_or_deletes_a_stream(acme: Operated, role: Role) -> None:
     """The JetStream API takes an empty body, as of a status, or of an acknowledgement of a message's."""
     stream, consumer, asked = _asking(role)
-    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    agent = Agent(ScriptedEngine("Hello.", "Hello."), name="greeter")
     async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
         assert (await agent.run("?", runtime=runtime, loop_id="one")).output == "Hello."
         before = await _streams(runtime)
@@ -448,10 +448,9 @@ async def test_who_asks_to_be_hired_is_answered_on_no_subject_of_the_tenants(acm
 
 
 async def test_what_is_given_to_one_user_no_other_of_its_role_hears(acme: Operated) -> None:
-    first = acme.creds("acme", Role.TOOLS)
-    first = msgspec.structs.replace(first, credentials=Path(first.credentials or "").read_text())
+    lines = [await connect(acme.creds("acme", Role.TOOLS))]
     acme.folder.creds("acme", Role.TOOLS)
-    lines = [await connect(one) for one in (first, acme.creds("acme", Role.TOOLS))]
+    lines.append(await connect(acme.creds("acme", Role.TOOLS)))
 
     async def heard(message: Any) -> None:
         raise AssertionError(f"{message.subject} was heard")

@@ -1,8 +1,8 @@
 """What each role may do in its account: the subjects that its code uses, and no others.
 
 Answers come to `_INBOX.<role>.<user>.>`: nobody hears those of another user. Nobody is to make, change, purge
-or delete a stream of the journal or of the wire: `flyball tenants` has made them. Model and tools workers make
-no consumers (see `hiring`), and read no stream but by the consumers that are theirs.
+or delete a stream of the journal or of the wire: `flyball tenants` has made them. Model and tools workers
+make no consumers (see `hiring`), and read no stream but by the consumers that are theirs.
 
 A server answers on whatever subject who asks has named, also on one where he may say nothing himself: on one
 of JetStream's own, an empty answer deletes a stream. No permission limits that. So model and tools workers

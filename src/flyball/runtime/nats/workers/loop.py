@@ -191,6 +191,9 @@ class LoopWorker:
                 elif ended is not None:
                     # It is recorded here by now. The call that has begun it is run again, to fetch what came.
                     await keeper.catch_up()
+                    if not _has_ended(keeper, ended):
+                        _log.warning("loop %s has not recorded that %s is over", loop_id, ended.loop_id)
+                        return []
                     keeper.ask_again(_fetching(keeper.state, ended.call_id))
                 elif begun:
                     keeper.ask_again([effect.id for effect in owed(keeper.state)])
@@ -460,6 +463,15 @@ class LoopWorker:
         elif not here:
             await tell(self._bus.connection, loop_id, [effect.id for effect in owed(state)])
         return here
+
+
+def _has_ended(keeper: Keeper, ended: ChildEnded) -> bool:
+    """Whether a loop has recorded that one which this very call of it has begun is over.
+
+    Who tells it may be anybody who may answer for tools, and name any loop, whose output would be the call's.
+    """
+    known = [event for event in keeper.events if isinstance(event, ChildEnded)]
+    return (ended.loop_id, ended.call_id) in [(one.loop_id, one.call_id) for one in known]
 
 
 def _fetching(state: State, call_id: str) -> list[str] | None:
