@@ -164,11 +164,15 @@ class Folder:
             UnknownTenant: there is none.
         """
         jwt = self._of(tenant, "account.jwt")
-        own = Key(self._of(tenant, "account.nk")).public
+        own = self.key(tenant).public
         apart = {
             role: Key(self._of(tenant, f"{role}.nk")).public for role in APART if self._has(tenant, role)
         }
         return Account(tenant, own, quota_in(jwt), revoked_in(jwt), apart)
+
+    def key(self, tenant: str) -> Key:
+        """The key of a tenant's account; raises as `account` does."""
+        return Key(self._of(tenant, "account.nk"))
 
     def claims(self, tenant: str) -> str:
         """What is said of a tenant's account, signed; raises as `account` does."""
@@ -177,7 +181,7 @@ class Folder:
     def change(self, account: Account) -> list[str]:
         """Say something else of a tenant's accounts; gives the claims, first of that with its loops."""
         tenant, quota, revoked = account.tenant, account.quota, account.revoked
-        signer, own = self.operator, Key(self._of(tenant, "account.nk"))
+        signer, own = self.operator, self.key(tenant)
         said = {
             "account": account_claims(
                 signer, account.key, tenant, quota, revoked, exports=exports() if account.apart else ()

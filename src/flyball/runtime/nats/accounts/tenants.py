@@ -156,7 +156,7 @@ class Tenancy:
                 await connection.patiently(lambda name=name: connection.js.delete_stream(name))
         finally:
             await connection.aclose()
-        async with system_account(self._as_system()) as system:
+        async with system_account(self.as_system()) as system:
             await system.delete(deletion_claims(self._folder.operator, keys))
         self._folder.remove(tenant)
 
@@ -168,7 +168,7 @@ class Tenancy:
             JournalUnreachable: no server answers.
         """
         accounts = [self._folder.account(tenant) for tenant in tenants or self._folder.tenants()]
-        async with system_account(self._as_system()) as system:
+        async with system_account(self.as_system()) as system:
             connections = await system.connections([key for account in accounts for key in account.keys])
         some = asyncio.Semaphore(_AT_ONCE)
 
@@ -195,7 +195,7 @@ class Tenancy:
 
     async def _push(self, claims: Sequence[str]) -> list[str]:
         """Have all servers know what is said of a tenant's accounts; the servers."""
-        async with system_account(self._as_system()) as system:
+        async with system_account(self.as_system()) as system:
             known = [await system.push(one) for one in claims]
         return known[0]
 
@@ -203,7 +203,8 @@ class Tenancy:
         """A connection to an account, for who may do everything there."""
         return await connect(self._as(self._folder.visitor(tenant)))
 
-    def _as_system(self) -> NatsOptions:
+    def as_system(self) -> NatsOptions:
+        """How the operator comes in to the servers' own account."""
         return self._as(self._folder.system_creds)
 
     def _as(self, credentials: str) -> NatsOptions:
