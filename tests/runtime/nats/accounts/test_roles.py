@@ -13,7 +13,7 @@ import pytest
 
 from flyball import Agent, RunContext, tool
 from flyball.core.errors import CancelledTimeout, JournalUnreachable, PermissionDenied, UserError
-from flyball.core.events import SignalReceived, TimePassed
+from flyball.core.events import ChildEnded, ModelAnswered, SignalReceived, TimePassed
 from flyball.core.forms.semstreams import UserMessage, UserResponse
 from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
@@ -566,6 +566,60 @@ async def test_one_worker_of_all_kinds_may_begin_loops_in_its_tools(acme: Operat
         asyncio.timeout(PATIENCE),
     ):
         assert (await agent.run("?", runtime=runtime)).output == "It is 42."
+
+
+async def test_no_call_is_answered_with_the_output_of_a_loop_that_it_has_not_begun(acme: Operated) -> None:
+    """Whoever may answer for tools may say that one is over: it counts where that is recorded."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Take a while."""
+        asked.set()
+        await go_on.wait()
+        return "slept"
+
+    victim = Agent(ScriptedEngine("a secret"), name="victim")
+    helper = Agent(ScriptedEngine(tool_call("slow", {}), "helped"), tools=[slow], name="helper")
+    boss = Agent(
+        ScriptedEngine(tool_call("helper", {"prompt": "?"}), "Done."), tools=[helper.as_tool()], name="boss"
+    )
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.ALL)) as journal,
+        Crew(journal, [boss, helper, victim], nearby=False),
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        await victim.run("?", runtime=runtime, loop_id="victim-1")
+        await runtime.submit(boss, "go", loop_id="boss-1")
+        await asked.wait()
+        answered = [one for one in await runtime.journal.read("boss-1") if isinstance(one, ModelAnswered)]
+        (call,) = answered[0].message.tool_calls
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            said = own("ended", "x", Report("boss-1", ChildEnded(1.0, "victim-1", call.id)))
+            await line.request("tool.result.forged", said, {"Flyball-Loop": "boss-1"})
+        finally:
+            await line.aclose()
+        js = journal.connection.js
+        last = (await js.stream_info("AGENT_RESULTS")).state.last_seq
+        while (await js.consumer_info("AGENT_RESULTS", "loop")).ack_floor.stream_seq < last:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        go_on.set()
+        result = await runtime.result(boss, "boss-1")
+        assert [one.text for message in result.messages for one in message.tool_results] == ["helped"]
+
+
+async def test_an_id_that_somebody_has_taken_keeps_no_message_from_being_sent(acme: Operated) -> None:
+    """Whoever may write to a stream may bear the id of any message there."""
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        line = await connect(acme.creds("acme", Role.MODEL))
+        try:
+            await line.request("agent.response.x", b"x", {"Nats-Msg-Id": "one/task"})
+        finally:
+            await line.aclose()
+        assert (await agent.run("?", runtime=runtime, loop_id="one")).output == "Hello."
 
 
 async def test_one_worker_of_all_kinds_talks_with_people_too(acme: Operated) -> None:
