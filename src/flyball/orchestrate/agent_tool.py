@@ -200,6 +200,8 @@ class AgentTool:
             _, started, _ = await self.agent.beginning(prompt, {**options, "runtime": runtime})
             events, loop_id = await runtime.ask_for(started), started.loop_id
         state = fold(events, f"loop {loop_id}") if events else None
+        if known and state is not None and state.parent_loop_id != options["parent"].facts.loop_id:
+            raise UserError(f"loop {loop_id} is none that this call has begun: what it answered is not told")
         # That a known one is over is recorded above. Of another, its own end says so: until then what it used
         # may not be counted yet, and who ends it has this call run again.
         if state is None or state.outcome is None or not (known or state.at == "done"):

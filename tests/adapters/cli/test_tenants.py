@@ -60,6 +60,26 @@ def test_a_tenant_is_made_listed_changed_and_removed(tenants: Tenants, operator:
     assert [one["tenant"] for one in tenants("list", "--json").json] == ["acme"]
 
 
+def test_a_tenant_of_an_earlier_release_is_furnished(tenants: Tenants, operator: Operated) -> None:
+    assert tenants("add", "acme").code == 0
+    assert tenants("furnish", "acme").err == "acme: all is there\n"
+    folder = operator.folder.path / "tenants/acme"
+    for role in ("model", "tools"):
+        (folder / f"{role}.nk").unlink()
+        (folder / f"{role}.jwt").unlink()
+    done = tenants("furnish", "acme")
+    assert done.out.split() == [str(folder / f"{role}.creds") for role in ("model", "tools")]
+    assert done.err.startswith(
+        "acme: its accounts are those of this release now; new credentials for model, "
+    )
+    assert tenants("furnish", "acme", "--json").json == {
+        "tenant": "acme",
+        "accounts": False,
+        "streams": [],
+        "creds": {},
+    }
+
+
 def test_credentials_are_made_and_revoked(tenants: Tenants) -> None:
     tenants("add", "acme")
     file = Path(tenants("creds", "acme", "tools", "--days", "3").out.strip())

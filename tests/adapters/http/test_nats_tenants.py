@@ -102,7 +102,8 @@ async def test_who_is_of_no_tenant_or_of_one_without_an_account_is_told_so(
     async with serving(acme, callers, folder) as (client, _):
         refused = (403, "CONFIG_UNKNOWN_TENANT")
         for name in ("none", "acme", "umbrella"):
-            assert problem(await client.get("/api/loops", **callers.of(name))) == refused
+            for path in ("/api/loops", "/api/loops/l1"):
+                assert problem(await client.get(path, **callers.of(name))) == refused, path
             assert (
                 problem(await client.post("/api/agents/echo/requests", json=ASK, **callers.of(name)))
                 == refused

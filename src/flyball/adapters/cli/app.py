@@ -43,7 +43,7 @@ identity = App(
 )
 tenants = App(
     name="tenants",
-    help="The tenants of a NATS cluster, an account each: init, add, list, quota, creds, revoke, remove.",
+    help="The tenants of a NATS cluster: init, add, list, furnish, quota, creds, revoke, remove.",
     sort_key=10,
 )
 models = App(name="models", help="The model files of the embedded engine: list, pull, remove.", sort_key=8)
@@ -100,6 +100,7 @@ _TENANTS = {
     "init_tenants": ("init", "Make an operator, and what the servers of a cluster include."),
     "add_tenant": ("add", "Make a tenant: its account, all that is kept in it, credentials for each role."),
     "list_tenants": ("list", "List the tenants, and how much of its quota each uses."),
+    "furnish_tenant": ("furnish", "Bring a tenant to what this release needs, and make what is missing."),
     "change_quota": ("quota", "Change how much a tenant may have, from now on."),
     "make_creds": ("creds", "Make new credentials for a role."),
     "revoke_creds": ("revoke", "Let in no more who has credentials of a role."),

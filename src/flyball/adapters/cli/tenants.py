@@ -104,6 +104,34 @@ def list_tenants(*, operator: Operator = OPERATOR, cluster: Cluster = CLUSTER) -
     return 0
 
 
+def furnish_tenant(name: Name, /, *, operator: Operator = OPERATOR, cluster: Cluster = CLUSTER) -> int:
+    """Bring a tenant to what this release needs: accounts, streams and credentials. Twice does no harm.
+
+    Credentials of an earlier release stay good until they are revoked.
+
+    Args:
+        name: The tenant.
+        operator: Options of these commands.
+        cluster: The NATS servers.
+    """
+    done = run(operator.tenancy(cluster).furnish(name))
+    if operator.json:
+        files = {str(role): str(file) for role, file in done.creds.items()}
+        write_json({"tenant": name, "accounts": done.accounts, "streams": done.streams, "creds": files})
+        return 0
+    for file in done.creds.values():
+        out().print(str(file), soft_wrap=True)
+    parts = ["its accounts are those of this release now"] if done.accounts else []
+    parts += [f"made: {', '.join(done.streams)}"] if done.streams else []
+    if done.creds:
+        parts.append(
+            f"new credentials for {', '.join(done.creds)}: give them to loop workers first; when all have "
+            f"them, flyball tenants revoke {name} ROLE --old"
+        )
+    err().print(f"{name}: {'; '.join(parts) or 'all is there'}")
+    return 0
+
+
 def change_quota(
     name: Name,
     /,
@@ -174,7 +202,7 @@ def make_creds(
 
     Args:
         name: The tenant.
-        role: api, loop, model, tools, or all.
+        role: api, loop, model, tools, dispatch, or all.
         days: For how many days they are good; without it, until they are revoked.
         operator: Options of these commands.
     """
@@ -201,7 +229,7 @@ def revoke_creds(
 
     Args:
         name: The tenant.
-        role: api, loop, model, tools, or all.
+        role: api, loop, model, tools, dispatch, or all.
         old: Only those before the newest: after `flyball tenants creds`, when all have the new ones.
         operator: Options of these commands.
         cluster: The NATS servers.

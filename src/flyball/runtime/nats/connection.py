@@ -119,7 +119,7 @@ class Connection:
         self.options = options
         self.identity = denials.who
         self.patience = options.patience
-        self.js: Any = client.jetstream(timeout=_ATTEMPT)
+        self.js: Any = client.jetstream(prefix=self.identity.api, timeout=_ATTEMPT)
 
     @property
     def max_payload(self) -> int:

@@ -172,7 +172,7 @@ class Postman:
             return
         self._asked += room
         wish = {"batch": room, "expires": int(_EXPIRES * _NANO)}
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._post.stream}.{self._post.name}"
+        subject = f"{self._connection.identity.api}.CONSUMER.MSG.NEXT.{self._post.stream}.{self._post.name}"
         self._connection.check(subject)
         await self._connection.publish(subject, msgspec.json.encode(wish), reply=self._inbox)
 

@@ -75,7 +75,7 @@ async def tail(connection: Connection, stream: str, subjects: str) -> Tail:
         JournalFailure: it refuses.
     """
     ask = msgspec.json.encode({"last_by_subj": subjects})
-    message = await connection.request(f"$JS.API.STREAM.MSG.GET.{stream}", ask)
+    message = await connection.request(f"{connection.identity.api}.STREAM.MSG.GET.{stream}", ask)
     answer = msgspec.json.decode(message.data, type=_Got)
     if answer.error is not None:
         if answer.error.err_code == _NO_MESSAGE:
@@ -85,6 +85,18 @@ async def tail(connection: Connection, stream: str, subjects: str) -> Tail:
     headers, place = _headers(answer.message.hdrs), answer.message.seq
     length, name = int(headers.get(LENGTH, 0)), headers.get("Nats-Msg-Id", "")
     return Tail(place, length, name, listed(headers.get(BEFORE, ""), place))
+
+
+async def subject_at(connection: Connection, stream: str, place: int) -> str:
+    """The subject of the message at a place, as the stream's leader has it; nothing if it is gone.
+
+    Raises:
+        JournalUnreachable: the server does not answer.
+    """
+    ask = msgspec.json.encode({"seq": place})
+    message = await connection.request(f"{connection.identity.api}.STREAM.MSG.GET.{stream}", ask)
+    found = msgspec.json.decode(message.data, type=_Got).message
+    return "" if found is None else found.subject
 
 
 def listed(before: str, place: int) -> tuple[int, ...] | None:
@@ -103,7 +115,7 @@ async def at_places(connection: Connection, stream: str, places: tuple[int, ...]
         JournalUnreachable: the server does not answer.
         JournalFailure: it refuses.
     """
-    subject = f"$JS.API.DIRECT.GET.{stream}"
+    subject = f"{connection.identity.api}.DIRECT.GET.{stream}"
     asked = [connection.request(subject, msgspec.json.encode({"seq": place})) for place in places]
     found = await asyncio.gather(*asked)
     return list(found) if all(_checked(message, stream) for message in found) else None
@@ -116,6 +128,7 @@ class _Error(Struct):
 
 class _Stored(Struct):
     seq: int
+    subject: str = ""
     hdrs: bytes = b""
 
 
@@ -183,7 +196,7 @@ async def _batch(connection: Connection, stream: str, subjects: str, first: int)
     subscription = await connection.subscribe(inbox, arrived.put)
     ask = msgspec.json.encode({"seq": first, "batch": _BATCH, "next_by_subj": subjects})
     messages: list[Msg] = []
-    asked = f"$JS.API.DIRECT.GET.{stream}"
+    asked = f"{connection.identity.api}.DIRECT.GET.{stream}"
     try:
         with connection.on_refusal(asked, lambda: arrived.put_nowait(_REFUSED)):
             async with asyncio.timeout(_ATTEMPT):

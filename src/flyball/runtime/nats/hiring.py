@@ -16,6 +16,7 @@ from msgspec import Struct
 from flyball.core.errors import FlyballError, JournalUnreachable, PermissionDenied
 from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.identity import Role
+from flyball.runtime.nats.naming import is_inbox
 from flyball.runtime.nats.subjects import REQUESTS
 from flyball.runtime.nats.wire import AGENT, APART
 
@@ -96,6 +97,8 @@ class Hirer:
         await self._connection.subscribe(f"{_ASKED}*", self._heard, queue="hire")
 
     async def _heard(self, message: Msg) -> None:
+        if not is_inbox(message.reply):
+            return  # what is answered elsewhere would be taken for something else
         kind = message.subject.removeprefix(_ASKED)
         try:
             post = msgspec.json.decode(message.data, type=Post)

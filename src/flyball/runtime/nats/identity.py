@@ -19,6 +19,11 @@ from flyball.core.errors import UserError
 
 INBOX = "_INBOX"
 """What subjects of answers begin with, unless a user's permissions name another beginning."""
+API = "$JS.API"
+"""What the subjects begin with on which JetStream is asked for something."""
+API_ELSEWHERE = "fly.api"
+"""What they begin with in the accounts of model and tools workers. There, JetStream's own are answered by the
+server at once: that such an account has none."""
 _JWT, _TENANT, _ROLE = "BEGIN NATS USER JWT", "tenant:", "role:"
 _ANY = ".>"
 
@@ -43,6 +48,7 @@ class Identity(Struct, frozen=True):
     tenant: str = ""
     role: Role | None = None
     inbox: str = INBOX
+    api: str = API
 
     @property
     def is_set_up_for(self) -> bool:
@@ -86,14 +92,18 @@ def identity_of(credentials: str | None) -> Identity:
             text = Path(credentials).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"the credentials in {told} cannot be read: {error}") from error
-    lines = iter(text.splitlines())
-    jwt = next((next(lines, "") for line in lines if _JWT in line), "")
     try:
-        return _identity(claims_in(jwt.strip()))
+        return _identity(claims_in(jwt_in(text)))
     except ValueError as error:
         raise UserError(
             f"{told} holds no credentials of NATS: name a file that `flyball tenants creds` has written"
         ) from error
+
+
+def jwt_in(text: str) -> str:
+    """The JWT in the text of credentials; nothing, if there is none."""
+    lines = iter(text.splitlines())
+    return next((next(lines, "") for line in lines if _JWT in line), "").strip()
 
 
 def claims_in(jwt: str) -> dict[str, Any]:
@@ -122,11 +132,14 @@ def _identity(said: dict[str, Any]) -> Identity:
     may_hear: dict[str, list[str]] = user.get("sub") or {}
     heard = may_hear.get("allow") or []
     inboxes = [one.removesuffix(_ANY) for one in heard if one.startswith(INBOX) and one.endswith(_ANY)]
+    may_say: dict[str, list[str]] = user.get("pub") or {}
+    elsewhere = any(one.startswith(f"{API_ELSEWHERE}.") for one in may_say.get("allow") or [])
     role = tags.get(_ROLE, "")
     return Identity(
         tags.get(_TENANT, ""),
         Role(role) if role in set(Role) else None,
         inboxes[0] if inboxes else INBOX,
+        API_ELSEWHERE if elsewhere else API,
     )
 
 

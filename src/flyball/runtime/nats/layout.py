@@ -65,7 +65,8 @@ async def set_up(connection: Connection, layout: Layout) -> Layout:
     if who.is_set_up_for:
         if settled is None:
             raise UserError(
-                f"the account of the tenant {who.tenant!r} has no journals: `flyball tenants add` makes them"
+                f"the account of the tenant {who.tenant!r} has no journals: "
+                f"`flyball tenants furnish {who.tenant}` makes them"
             )
         return settled
     if settled is None:

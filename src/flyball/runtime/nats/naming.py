@@ -18,6 +18,8 @@ from zlib import crc32
 from flyball.core.errors import UserError
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+_INBOXES = ("_INBOX.", "_R_.")
+"""What subjects of answers begin with: those that users make, and those that servers do between accounts."""
 _LONGEST = 128
 """Bytes of an id that are written out: a server takes subjects of a few thousand, all in all."""
 
@@ -38,6 +40,11 @@ def token(name: str) -> str:
         raise UserError(f"the loop id {name!r} is no Unicode text: {error}") from error
     mark, data = ("=", data) if len(data) <= _LONGEST else ("~", sha256(data).digest())
     return mark + urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def is_inbox(subject: str) -> bool:
+    """Whether a subject is one for answers: who asks may name any, and is answered on no other."""
+    return subject.startswith(_INBOXES)
 
 
 def bucket_key(name: str) -> str:

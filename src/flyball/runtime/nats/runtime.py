@@ -49,6 +49,7 @@ from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import Layout
 from flyball.runtime.nats.messages.told import write_signal, write_task
 from flyball.runtime.nats.messages.work import write_outside_result
+from flyball.runtime.nats.naming import is_inbox
 from flyball.runtime.nats.stuck import Stuck, noticing
 from flyball.runtime.nats.subjects import deltas_subject, result_subject, signal_subject, task_subject
 from flyball.runtime.nats.workers.loop import REPLY
@@ -368,7 +369,7 @@ class NatsFollowing(Hearing):
             return  # a message of elsewhere, that somebody has had sent here
         if message.data:
             self.put(msgspec.json.decode(message.data, type=Delta))
-        elif message.reply:
+        elif is_inbox(message.reply):
             await self._runtime.connection.publish(message.reply, b"yes")
 
     async def signal(self, signal: Signal) -> Stage:

@@ -42,6 +42,8 @@ class Stored(Struct):
 
     seq: int = 0
     error: Refusal | None = None
+    stream: str = ""
+    duplicate: bool = False
 
 
 class _Refused(Struct):

@@ -8,11 +8,12 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from flyball import Agent, RunContext, tool
 from flyball.core.errors import CancelledTimeout, JournalUnreachable, PermissionDenied, UserError
-from flyball.core.events import SignalReceived, TimePassed
+from flyball.core.events import ChildEnded, ModelAnswered, SignalReceived, TimePassed
 from flyball.core.forms.semstreams import UserMessage, UserResponse
 from flyball.core.limits import Limits
 from flyball.core.signals import Signal, SignalType
@@ -304,7 +305,8 @@ async def test_a_tools_worker_breaks_in_nowhere(acme: Operated) -> None:
     line = await connect(acme.creds("acme", Role.TOOLS))
     try:
         async with asyncio.timeout(PATIENCE):
-            for subject in FORBIDDEN:
+            elsewhere = [one.replace("$JS.API", "fly.api") for one in FORBIDDEN if "$JS.API" in one]
+            for subject in (*FORBIDDEN, *elsewhere):
                 with pytest.raises(PermissionDenied, match="a user of the role tools of the tenant 'acme'"):
                     await line.request(subject, b"{}")
             with pytest.raises(PermissionDenied, match=r"direct\.get\.journal_0"):
@@ -320,9 +322,9 @@ async def test_a_tools_worker_breaks_in_nowhere(acme: Operated) -> None:
 async def test_what_a_server_answers_is_taken_for_nothing_wherever_it_is_sent(acme: Operated) -> None:
     """Who asks says on which subject the answer comes: it is a way to say something where one may not."""
     asking = {
-        "$JS.API.CONSUMER.MSG.NEXT.AGENT_TOOLS.tools-for-x": b'{"batch": 1, "expires": 100000000}',
-        "$JS.API.STREAM.MSG.GET.KV_CLAIMS": b'{"last_by_subj": "$KV.CLAIMS.forged"}',
-        "$JS.API.CONSUMER.INFO.AGENT_TOOLS.tools-for-x": b"",
+        "fly.api.CONSUMER.MSG.NEXT.AGENT_TOOLS.tools-for-x": b'{"batch": 1, "expires": 100000000}',
+        "fly.api.STREAM.MSG.GET.KV_CLAIMS": b'{"last_by_subj": "$KV.CLAIMS.forged"}',
+        "fly.api.CONSUMER.INFO.AGENT_TOOLS.tools-for-x": b"",
         "tool.result.forged": b"{}",
         "fly.hire.tools": b"{}",
     }
@@ -358,6 +360,111 @@ async def test_what_a_server_answers_is_taken_for_nothing_wherever_it_is_sent(ac
         assert await runtime.journal.read("one") == before
 
 
+def _asking(role: Role) -> tuple[str, str, dict[str, bytes]]:
+    """For a role: a stream and a consumer, and all that its users may ask, which the server answers."""
+    stream, kind, said, blobs, key = {
+        Role.TOOLS: ("AGENT_TOOLS", "tools", "tool", "FLYBALL_WIRE_TOOLS", "mine"),
+        Role.MODEL: ("AGENT_MODELS", "model", "model", "FLYBALL_WIRE", "begun.AGENT.999"),
+    }[role]
+    mine = f"{stream}.{kind}-for-x"
+    wishes = (b'{"no_wait": true}', b'{"batch": 1, "expires": 50000000}', b'{"batch": -1}')
+    asked = {f"fly.api.CONSUMER.MSG.NEXT.{mine}|{number}": wish for number, wish in enumerate(wishes)}
+    asked |= {
+        f"fly.api.CONSUMER.MSG.NEXT.{stream}.nobody": wishes[0],
+        f"fly.api.CONSUMER.INFO.{mine}": b"",
+        f"{said}.for.x": b"{}",
+        f"$KV.CLAIMS.{key}": b"",
+        "fly.api.STREAM.MSG.GET.KV_CLAIMS": b'{"seq": 1}',
+        f"fly.api.STREAM.MSG.GET.OBJ_{blobs}": b'{"seq": 1}',
+        f"fly.api.STREAM.PURGE.OBJ_{blobs}": b"",
+        f"$O.{blobs}.M.x": b"",
+        f"fly.hire.{kind}": b"{}",
+    }
+    return stream, f"{kind}-for-x", asked
+
+
+@pytest.mark.parametrize("role", [Role.TOOLS, Role.MODEL])
+async def test_no_answer_of_a_server_purges_or_deletes_a_stream(acme: Operated, role: Role) -> None:
+    """The JetStream API takes an empty body, as of a status, or of an acknowledgement of a message's."""
+    stream, consumer, asked = _asking(role)
+    agent = Agent(ScriptedEngine("Hello.", "Hello."), name="greeter")
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        assert (await agent.run("?", runtime=runtime, loop_id="one")).output == "Hello."
+        before = await _streams(runtime)
+        line = await connect(acme.creds("acme", role))
+        try:
+            where = "tool.for.x" if role is Role.TOOLS else "model.for.x"
+            await hire(line, Post(stream, consumer, (where,)))
+            given: asyncio.Queue[Any] = asyncio.Queue()
+            inbox = line.new_inbox()
+            await line.subscribe(inbox, given.put)
+            for deed in ("PURGE", "DELETE"):
+                for name in before:
+                    for subject, data in asked.items():
+                        await line.publish(subject.partition("|")[0], data, f"$JS.API.STREAM.{deed}.{name}")
+            wish = b'{"batch": 1, "expires": 1000000000}'
+            for word in (b"+WPI", b"-NAK", b"+ACK", b"+TERM", b'+NXT {"no_wait": true, "batch": 1}'):
+                message = None
+                while message is None or not message.reply:  # wishes of before may have had what was there
+                    await line.request(where, b"{}")
+                    await line.publish(f"fly.api.CONSUMER.MSG.NEXT.{stream}.{consumer}", wish, inbox)
+                    message = await given.get()
+                await line.publish(message.reply, word, "$JS.API.STREAM.DELETE.JOURNAL_0")
+            # A message with a chosen id, given out into another stream.
+            await line.request(where, b"x", {"Nats-Msg-Id": "two/task"})
+            await line.publish(f"fly.api.CONSUMER.MSG.NEXT.{stream}.{consumer}", wish, "agent.response.x")
+            await line.request(f"fly.api.CONSUMER.INFO.{stream}.{consumer}", b"")
+        finally:
+            await line.aclose()
+        assert (await agent.run("?", runtime=runtime, loop_id="two")).output == "Hello."
+        after = await _streams(runtime)
+        assert set(after) == set(before)
+        held = [name for name in before if not name.startswith(("KV_", "OBJ_", stream))]
+        assert {name: after[name] >= before[name] for name in held} == dict.fromkeys(held, True)
+        assert (await runtime.result(agent, "one")).output == "Hello."
+
+
+async def _streams(runtime: NatsRuntime) -> dict[str, int]:
+    """The streams of the account, and how many messages each has."""
+    js, names = runtime.connection.js, ["JOURNAL_0", "AGENT", "AGENT_TOOLS", "AGENT_MODELS", "AGENT_RESULTS"]
+    names += ["AGENT_TIMERS", "AGENT_DEAD", "GOVERNANCE", "KV_CLAIMS", "OBJ_FLYBALL_BLOBS"]
+    return {name: (await js.stream_info(name)).state.messages for name in names}
+
+
+async def test_who_asks_to_be_hired_is_answered_on_no_subject_of_the_tenants(acme: Operated) -> None:
+    """Also in the tenant's account, where users of an earlier release are."""
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        before = await _streams(runtime)
+        visitor = acme.folder.visitor("acme")
+        inside = await connect(msgspec.structs.replace(acme.options, credentials=visitor))
+        try:
+            for where in ("$KV.CLAIMS.kept", "agent.signal.one", "$JS.API.STREAM.PURGE.KV_CLAIMS"):
+                await inside.publish("fly.hire.tools", b"{}", where)
+            assert b"cannot be read" in (await inside.request("fly.hire.tools", b"{}")).data
+        finally:
+            await inside.aclose()
+        assert await _streams(runtime) == before
+
+
+async def test_what_is_given_to_one_user_no_other_of_its_role_hears(acme: Operated) -> None:
+    lines = [await connect(acme.creds("acme", Role.TOOLS))]
+    acme.folder.creds("acme", Role.TOOLS)
+    lines.append(await connect(acme.creds("acme", Role.TOOLS)))
+
+    async def heard(message: Any) -> None:
+        raise AssertionError(f"{message.subject} was heard")
+
+    try:
+        for subject in ("_INBOX.tools.>", f"{lines[0].identity.inbox}.>"):
+            await lines[1].subscribe(subject, heard)
+            with pytest.raises(PermissionDenied, match="may not hear"):
+                await lines[1].flush(subject)
+    finally:
+        for line in lines:
+            await line.aclose()
+
+
 async def test_what_a_message_may_have_a_stream_do_is_done_for_nobody(acme: Operated) -> None:
     """Sending another one at a time, taking all others away: not by who may send one."""
     line = await connect(acme.creds("acme", Role.TOOLS))
@@ -367,7 +474,7 @@ async def test_what_a_message_may_have_a_stream_do_is_done_for_nobody(acme: Oper
             for subject in ("tool.result.x", "tool.for.x", "$KV.CLAIMS.x"):
                 await line.request("$KV.CLAIMS.kept", b"1")
                 await line.request(subject, b"{}", headers)
-        kept = await line.request("$JS.API.STREAM.MSG.GET.KV_CLAIMS", b'{"last_by_subj": "$KV.CLAIMS.kept"}')
+        kept = await line.request("fly.api.STREAM.MSG.GET.KV_CLAIMS", b'{"last_by_subj": "$KV.CLAIMS.kept"}')
         assert b'"message"' in kept.data
     finally:
         await line.aclose()
@@ -459,6 +566,60 @@ async def test_one_worker_of_all_kinds_may_begin_loops_in_its_tools(acme: Operat
         asyncio.timeout(PATIENCE),
     ):
         assert (await agent.run("?", runtime=runtime)).output == "It is 42."
+
+
+async def test_no_call_is_answered_with_the_output_of_a_loop_that_it_has_not_begun(acme: Operated) -> None:
+    """Whoever may answer for tools may say that one is over: it counts where that is recorded."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Take a while."""
+        asked.set()
+        await go_on.wait()
+        return "slept"
+
+    victim = Agent(ScriptedEngine("a secret"), name="victim")
+    helper = Agent(ScriptedEngine(tool_call("slow", {}), "helped"), tools=[slow], name="helper")
+    boss = Agent(
+        ScriptedEngine(tool_call("helper", {"prompt": "?"}), "Done."), tools=[helper.as_tool()], name="boss"
+    )
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.ALL)) as journal,
+        Crew(journal, [boss, helper, victim], nearby=False),
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        await victim.run("?", runtime=runtime, loop_id="victim-1")
+        await runtime.submit(boss, "go", loop_id="boss-1")
+        await asked.wait()
+        answered = [one for one in await runtime.journal.read("boss-1") if isinstance(one, ModelAnswered)]
+        (call,) = answered[0].message.tool_calls
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            said = own("ended", "x", Report("boss-1", ChildEnded(1.0, "victim-1", call.id)))
+            await line.request("tool.result.forged", said, {"Flyball-Loop": "boss-1"})
+        finally:
+            await line.aclose()
+        js = journal.connection.js
+        last = (await js.stream_info("AGENT_RESULTS")).state.last_seq
+        while (await js.consumer_info("AGENT_RESULTS", "loop")).ack_floor.stream_seq < last:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        go_on.set()
+        result = await runtime.result(boss, "boss-1")
+        assert [one.text for message in result.messages for one in message.tool_results] == ["helped"]
+
+
+async def test_an_id_that_somebody_has_taken_keeps_no_message_from_being_sent(acme: Operated) -> None:
+    """Whoever may write to a stream may bear the id of any message there."""
+    agent = Agent(ScriptedEngine("Hello."), name="greeter")
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        line = await connect(acme.creds("acme", Role.MODEL))
+        try:
+            await line.request("agent.response.x", b"x", {"Nats-Msg-Id": "one/task"})
+        finally:
+            await line.aclose()
+        assert (await agent.run("?", runtime=runtime, loop_id="one")).output == "Hello."
 
 
 async def test_one_worker_of_all_kinds_talks_with_people_too(acme: Operated) -> None:

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from flyball import Agent
-from flyball.core.errors import JournalFull, LoopNotFound, UnknownTenant, UserError
+from flyball.core.errors import (
+    JournalFailure,
+    JournalFull,
+    JournalUnreachable,
+    LoopNotFound,
+    UnknownTenant,
+    UserError,
+)
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions, NatsRuntime
 from flyball.runtime.nats.accounts import Folder, Quota
+from flyball.runtime.nats.accounts.claims import account_claims
+from flyball.runtime.nats.accounts.permissions import APART
 from flyball.runtime.nats.accounts.quota import read_size, tell_size
+from flyball.runtime.nats.accounts.sharing import imports
+from flyball.runtime.nats.accounts.system import system_account
 from flyball.runtime.nats.connection import Connection, connect
 from flyball.runtime.nats.identity import Role, identity_of
 from flyball.testing import ScriptedEngine
@@ -50,14 +62,21 @@ async def test_files_are_their_owners_alone(acme: Operated) -> None:
     told = (folder / "resolver.conf").read_text()
     assert not [seed for seed in folder.rglob("*.nk") if seed.read_text().strip() in told], "none for servers"
     who = identity_of(acme.creds("acme", Role.TOOLS).credentials)
-    assert (who.tenant, who.role, who.inbox) == ("acme", Role.TOOLS, "_INBOX.tools")
+    assert (who.tenant, who.role) == ("acme", Role.TOOLS)
+    (user,) = [user for user in acme.folder.users("acme") if user.role == Role.TOOLS]
+    assert who.inbox == f"_INBOX.tools.{user.key}"
     with pytest.raises(UserError, match="has an operator"):
         acme.folder.make("again")
 
 
 def written(options: NatsOptions) -> str:
     """The credentials in their file."""
-    return Path(options.credentials or "").read_text(encoding="utf-8")
+    return written_in(Path(options.credentials or ""))
+
+
+def written_in(file: Path) -> str:
+    """What a file holds."""
+    return file.read_text(encoding="utf-8")
 
 
 async def until_refused(line: Connection, options: NatsOptions) -> None:
@@ -104,6 +123,67 @@ async def test_who_is_removed_is_gone_with_all_that_was_there(acme: Operated) ->
     await acme.tenancy.add("acme", Quota())
     async with await NatsJournal.open(acme.creds("acme", Role.API)) as journal:
         assert await journal.loops() == []
+
+
+def forget_apart(folder: Folder) -> None:
+    """Have acme as an earlier release has made it: in one account."""
+    for role in APART:
+        (folder.path / f"tenants/acme/{role}.nk").unlink()
+
+
+async def test_what_is_missing_in_an_account_is_made_and_what_is_old_made_new(acme: Operated) -> None:
+    """Credentials of before stay good until they are revoked; then those alone are let in no more."""
+    folder = acme.folder
+    forget_apart(folder)
+    folder.change(folder.account("acme"))
+    before = folder.creds("acme", Role.TOOLS)
+    old = msgspec.structs.replace(acme.options, credentials=written_in(before))
+    visitor = msgspec.structs.replace(acme.options, credentials=folder.visitor("acme"))
+    line = await connect(visitor)
+    await line.js.delete_stream("GOVERNANCE")
+    await line.aclose()
+    done = await acme.tenancy.furnish("acme")
+    assert (done.accounts, done.streams, list(done.creds)) == (True, ["GOVERNANCE"], list(APART))
+    again = await acme.tenancy.furnish("acme")
+    assert (again.accounts, again.streams, again.creds) == (False, [], {})
+    lines = [await connect(one) for one in (old, acme.creds("acme", Role.TOOLS))]
+    try:
+        for one in lines:
+            await one.request("tool.for.x", b"{}")
+        assert (await acme.tenancy.used("acme"))[0].connections == 2
+    finally:
+        for one in lines:
+            await one.aclose()
+    await acme.tenancy.revoke("acme", Role.TOOLS, but_newest=True)
+    await until_refused(lines[0], old)
+    await (await connect(acme.creds("acme", Role.TOOLS))).aclose()
+
+
+async def test_what_an_account_shares_no_other_tenant_can_import(acme: Operated) -> None:
+    """Not even where the operator signs it: the tenant's own key has signed for one account only."""
+    await acme.tenancy.add("globex", Quota())
+    folder = acme.folder
+    ours, theirs = folder.account("acme"), folder.account("globex")
+    tokens = imports(Role.TOOLS, folder.key("acme"), ours.apart[Role.TOOLS])
+    key = theirs.apart[Role.TOOLS]
+    for taken in (tokens, [{**one, "token": ""} for one in tokens]):
+        forged = account_claims(folder.operator, key, "globex-tools", theirs.quota, imports=taken)
+        async with system_account(acme.tenancy.as_system()) as system:
+            with suppress(JournalFailure):  # it is not even taken
+                await system.push(forged)
+        line = await connect(msgspec.structs.replace(acme.creds("globex", Role.TOOLS), patience=1.0))
+        try:
+            with suppress(JournalUnreachable):  # or it is stored in their own
+                await line.request("tool.for.x", b"{}")
+        finally:
+            await line.aclose()
+    visitor = msgspec.structs.replace(acme.options, credentials=folder.visitor("acme"))
+    line = await connect(visitor)
+    try:
+        assert (await line.js.stream_info("AGENT_TOOLS")).state.messages == 0
+    finally:
+        await line.aclose()
+    assert ours.apart[Role.TOOLS] != key
 
 
 async def test_a_full_account_waits_and_goes_on_when_there_is_room(acme: Operated) -> None:

@@ -3,6 +3,7 @@
     keys         the keys of operator, accounts and users
     claims       what is said of them, signed: NATS' JWTs
     permissions  what each role may do in its account, and nothing else
+    sharing      what the accounts of a tenant's model and tools workers have of the tenant's
     quota        how much an account may have
     folder       the operator's files: keys, claims, credentials, and what servers include
     system       speaking to all servers of a cluster through their system account

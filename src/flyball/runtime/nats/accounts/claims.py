@@ -27,15 +27,25 @@ def operator_claims(operator: Key, name: str, system: str) -> str:
 
 
 def account_claims(
-    operator: Key, account: str, name: str, quota: Quota | None, revoked: Mapping[str, int] | None = None
+    operator: Key,
+    account: str,
+    name: str,
+    quota: Quota | None,
+    revoked: Mapping[str, int] | None = None,
+    *,
+    exports: Sequence[Mapping[str, Any]] = (),
+    imports: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """What an operator says of an account: how much it may have; without a quota, it keeps nothing.
+    """What an operator says of an account: how much it may have; without a quota, it is the servers' own.
 
-    `revoked`: for users' keys, the time before which what was said of them counts no longer.
+    `revoked`: for users' keys, the time before which what was said of them counts no longer. An account with
+    `imports` keeps nothing: of the quota it has the number of connections.
     """
     most = {"subs": _ENDLESS, "data": _ENDLESS, "payload": _ENDLESS, "imports": _ENDLESS, "exports": _ENDLESS}
     limits: dict[str, Any] = {**most, "wildcards": True, "conn": _ENDLESS, "leaf": _ENDLESS}
-    if quota is not None:
+    if quota is not None and imports:
+        limits["conn"] = _limit(quota.connections)
+    elif quota is not None:
         limits |= {
             "conn": _limit(quota.connections),
             "disk_storage": _limit(quota.disk),
@@ -46,6 +56,10 @@ def account_claims(
     body: dict[str, Any] = {"type": "account", "version": _VERSION, "limits": limits}
     if quota is None:
         body["exports"] = _SYSTEM_EXPORTS
+    if exports:
+        body["exports"] = list(exports)
+    if imports:
+        body["imports"] = list(imports)
     if revoked:
         body["revocations"] = dict(revoked)
     return _signed(operator, account, name, body)
@@ -58,7 +72,6 @@ def user_claims(
     *,
     publish: Sequence[str] = (),
     subscribe: Sequence[str] = (),
-    responds: bool = False,
     tags: Sequence[str] = (),
     seconds: float = 0.0,
 ) -> str:
@@ -67,11 +80,15 @@ def user_claims(
     body |= {"subs": _ENDLESS, "data": _ENDLESS, "payload": _ENDLESS}
     if publish or subscribe:
         body |= {"pub": {"allow": list(publish)}, "sub": {"allow": list(subscribe)}}
-    if responds:
-        body["resp"] = {"max": 1, "ttl": 60_000_000_000}
     if tags:
         body["tags"] = list(tags)
     return _signed(account, user, name, body, expires=int(time.time() + seconds) if seconds else 0)
+
+
+def activation_claims(exporter: Key, importer: str, subject: str, kind: str) -> str:
+    """That an account lets another one import a subject of it: a `kind` of "service" or "stream"."""
+    body = {"type": "activation", "version": _VERSION, "subject": subject, "kind": kind}
+    return _signed(exporter, importer, subject, body)
 
 
 def deletion_claims(operator: Key, accounts: Sequence[str]) -> str:
@@ -95,6 +112,11 @@ def quota_in(jwt: str) -> Quota:
 def revoked_in(jwt: str) -> dict[str, int]:
     """The users that an account's claims let in no more."""
     return dict(claims_in(jwt)["nats"].get("revocations") or {})
+
+
+def shares(jwt: str) -> list[str]:
+    """The subjects that an account's claims let others use, sorted."""
+    return sorted([one["subject"] for one in claims_in(jwt)["nats"].get("exports") or ()])
 
 
 def creds_text(jwt: str, user: Key) -> str:

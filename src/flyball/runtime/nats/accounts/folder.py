@@ -3,7 +3,8 @@
 operator.nk, operator.jwt   the operator: servers trust what its key has signed
 system.nk, system.jwt       the servers' own account, and system.creds, by which they are spoken to
 resolver.conf               what the configuration of every server includes
-tenants/<name>/             account.nk, account.jwt, users.json, and <role>.creds
+tenants/<name>/             account.nk, account.jwt, users.json, and <role>.creds; for the accounts of its
+                            model and tools workers, model.nk, model.jwt, tools.nk, tools.jwt
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -25,12 +27,14 @@ from flyball.runtime.nats.accounts.claims import (
     operator_claims,
     quota_in,
     revoked_in,
+    shares,
     user_claims,
 )
 from flyball.runtime.nats.accounts.keys import Key, Kind
-from flyball.runtime.nats.accounts.permissions import permissions
+from flyball.runtime.nats.accounts.permissions import APART, permissions
 from flyball.runtime.nats.accounts.quota import Quota
-from flyball.runtime.nats.identity import Role, claims_in, tags_of
+from flyball.runtime.nats.accounts.sharing import exports, imports
+from flyball.runtime.nats.identity import Role, claims_in, jwt_in, tags_of
 
 RESOLVER = "resolver.conf"
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
@@ -46,12 +50,22 @@ class User(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True):
-    """A tenant's account: its public key, and what is said of it."""
+    """A tenant's account: its public key, and what is said of it.
+
+    `apart` are the keys of the accounts of its model and tools workers; a tenant of an earlier release has
+    none, and all its users are in the one.
+    """
 
     tenant: str
     key: str
     quota: Quota
     revoked: dict[str, int]
+    apart: dict[Role, str] = {}
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all its accounts, its own first."""
+        return [self.key, *self.apart.values()]
 
 
 class Folder:
@@ -107,8 +121,8 @@ class Folder:
         """Their names, sorted."""
         return sorted([file.parent.name for file in (self.path / "tenants").glob("*/account.jwt")])
 
-    def add(self, tenant: str, quota: Quota) -> str:
-        """Make an account; gives its claims.
+    def add(self, tenant: str, quota: Quota) -> list[str]:
+        """Make a tenant's accounts; gives their claims, as `change` does.
 
         Raises:
             UserError: there is one of that name, or it cannot be a name.
@@ -122,10 +136,26 @@ class Folder:
                 f"there is a tenant {tenant!r}: `flyball tenants quota {tenant}` changes it; or name another"
             )
         account, operator = Key.new(Kind.ACCOUNT), self.operator
-        claims = account_claims(operator, account.public, tenant, quota)
         self._write(f"tenants/{tenant}/account.nk", account.seed)
-        self._write(f"tenants/{tenant}/account.jwt", claims)
-        return claims
+        self._write(f"tenants/{tenant}/account.jwt", account_claims(operator, account.public, tenant, quota))
+        return self.complete(tenant)
+
+    def complete(self, tenant: str) -> list[str]:
+        """Make the accounts that a tenant has not, as one of an earlier release; gives all claims.
+
+        Raises:
+            UnknownTenant: there is no such tenant.
+        """
+        account = self.account(tenant)
+        for role in APART:
+            if role not in account.apart:
+                self._write(f"tenants/{tenant}/{role}.nk", Key.new(Kind.ACCOUNT).seed)
+        return self.change(self.account(tenant))
+
+    def is_complete(self, tenant: str) -> bool:
+        """Whether a tenant has all accounts, and they share what they do now; raises as `account` does."""
+        shared = sorted([one["subject"] for one in exports()])
+        return len(self.account(tenant).apart) == len(APART) and shares(self.claims(tenant)) == shared
 
     def account(self, tenant: str) -> Account:
         """A tenant's account.
@@ -134,17 +164,35 @@ class Folder:
             UnknownTenant: there is none.
         """
         jwt = self._of(tenant, "account.jwt")
-        return Account(tenant, Key(self._of(tenant, "account.nk")).public, quota_in(jwt), revoked_in(jwt))
+        own = self.key(tenant).public
+        apart = {
+            role: Key(self._of(tenant, f"{role}.nk")).public for role in APART if self._has(tenant, role)
+        }
+        return Account(tenant, own, quota_in(jwt), revoked_in(jwt), apart)
+
+    def key(self, tenant: str) -> Key:
+        """The key of a tenant's account; raises as `account` does."""
+        return Key(self._of(tenant, "account.nk"))
 
     def claims(self, tenant: str) -> str:
         """What is said of a tenant's account, signed; raises as `account` does."""
         return self._of(tenant, "account.jwt")
 
-    def change(self, account: Account) -> str:
-        """Say something else of an account; gives the claims."""
-        claims = account_claims(self.operator, account.key, account.tenant, account.quota, account.revoked)
-        self._write(f"tenants/{account.tenant}/account.jwt", claims)
-        return claims
+    def change(self, account: Account) -> list[str]:
+        """Say something else of a tenant's accounts; gives the claims, first of that with its loops."""
+        tenant, quota, revoked = account.tenant, account.quota, account.revoked
+        signer, own = self.operator, self.key(tenant)
+        said = {
+            "account": account_claims(
+                signer, account.key, tenant, quota, revoked, exports=exports() if account.apart else ()
+            )
+        }
+        for role, key in account.apart.items():
+            theirs = imports(role, own, key)
+            said[role] = account_claims(signer, key, f"{tenant}-{role}", quota, revoked, imports=theirs)
+        for name, claims in said.items():
+            self._write(f"tenants/{tenant}/{name}.jwt", claims)
+        return list(said.values())
 
     def remove(self, tenant: str) -> None:
         """Forget a tenant: its keys and its credentials."""
@@ -158,20 +206,34 @@ class Folder:
         Raises:
             UnknownTenant: there is no such tenant.
         """
-        account, user, may = Key(self._of(tenant, "account.nk")), Key.new(Kind.USER), permissions(role)
+        user = Key.new(Kind.USER)
+        may = permissions(role, user.public)
+        account = Key(self._of(tenant, f"{role}.nk" if self._has(tenant, role) else "account.nk"))
         jwt = user_claims(
             account,
             user.public,
             f"{tenant}-{role}",
             publish=may.publish,
             subscribe=may.subscribe,
-            responds=may.responds,
             tags=tags_of(tenant, role),
             seconds=seconds,
         )
         users = [*self.users(tenant), User(role, user.public, claims_in(jwt)["iat"])]
         self._write(f"tenants/{tenant}/{_USERS}", msgspec.json.encode(users).decode())
         return self._write(f"tenants/{tenant}/{role}.creds", creds_text(jwt, user))
+
+    def is_current(self, tenant: str, role: Role) -> bool:
+        """Whether a role's newest credentials say what this release says, and are for the right account."""
+        try:
+            claims = claims_in(jwt_in(self._of(tenant, f"{role}.creds")))
+        except (UserError, ValueError):
+            return False
+        may, account = permissions(role, claims["sub"]), self.account(tenant)
+        said: dict[str, Any] = claims["nats"]
+        none: dict[str, list[str]] = {}
+        lists = [tuple(said.get(way, none).get("allow", ())) for way in ("pub", "sub")]
+        right = claims["iss"] == account.apart.get(role, account.key)
+        return right and "resp" not in said and lists == [may.publish, may.subscribe]
 
     def users(self, tenant: str) -> list[User]:
         """All users that credentials were made for, the oldest first."""
@@ -191,6 +253,10 @@ class Folder:
         return creds_text(jwt, user)
 
     # Files
+
+    def _has(self, tenant: str, role: Role) -> bool:
+        """Whether a role of a tenant has an account of its own."""
+        return role in APART and (self.path / "tenants" / tenant / f"{role}.nk").exists()
 
     def _of(self, tenant: str, name: str) -> str:
         if not _TENANT.fullmatch(tenant) or not (self.path / "tenants" / tenant / "account.jwt").exists():

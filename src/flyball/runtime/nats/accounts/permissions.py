@@ -1,23 +1,22 @@
 """What each role may do in its account: the subjects that its code uses, and no others.
 
-Answers come to `_INBOX.<role>.>`: no role hears those of another. Nobody may make, change, purge or delete a
-stream of the journal or of the wire: `flyball tenants` has made them. Model and tools workers make no
-consumers (see `hiring`), and read no stream but by the consumers that are theirs.
+Answers come to `_INBOX.<role>.<user>.>`: nobody hears those of another user. Nobody is to make, change, purge
+or delete a stream of the journal or of the wire: `flyball tenants` has made them. Model and tools workers
+make no consumers (see `hiring`), and read no stream but by the consumers that are theirs.
 
-A server answers on whatever subject who asks has named, also on one where he may say nothing himself. So what
-model and tools workers may ask is answered in JetStream's own words, which nobody takes for a message of the
-wire, or under the subject that a message was stored with; and never by the bare content of what they wrote,
-as by a direct get. Of journals they do not even know the subjects (`Layout.salt`).
-
-One thing this does not keep from: such an answer that is sent to JetStream's own interface is obeyed there,
-and can purge or delete a stream.
+A server answers on whatever subject who asks has named, also on one where he may say nothing himself: on one
+of JetStream's own, an empty answer deletes a stream. No permission limits that. So model and tools workers
+are users of accounts of their own (see `sharing`), and what is answered them can name nothing of the
+tenant's. Who is in the tenant's account itself (`api`, `loop`, `dispatch`, `all`) is trusted there: these
+roles write journals, and by where they have something answered they can also do what is not listed here,
+such as to delete a stream. What is listed keeps them from doing so by mistake.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from flyball.runtime.nats.identity import INBOX, Role
+from flyball.runtime.nats.identity import API, API_ELSEWHERE, INBOX, Role
 from flyball.runtime.nats.subjects import DEAD
 from flyball.runtime.nats.wire import (
     AGENT,
@@ -30,27 +29,44 @@ from flyball.runtime.nats.wire import (
 )
 from flyball.runtime.nats.workers.projector import LARGE, LOOPS, TRAJECTORIES
 
-_JS = "$JS.API"
-_EVERYBODY = ("fly.nowhere",)
+_JS = API
+APART: tuple[Role, ...] = (Role.MODEL, Role.TOOLS)
+"""The roles whose users are in accounts of their own."""
+EVERYBODY = ("fly.nowhere",)
 """Where the server itself answers that all was heard."""
 
 
 class Permissions(Struct, frozen=True):
-    """What may be published and heard; with `responds`, also an answer to whoever asks."""
+    """What may be published and heard."""
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
-    responds: bool = False
 
 
-def permissions(role: Role) -> Permissions:
-    """What a role may do."""
+def permissions(role: Role, user: str = "") -> Permissions:
+    """What a role may do, in the account that its users are in.
+
+    Answers to a `user` (its public key) come where no other user hears them.
+    """
     say, hear = _MAY[role]
-    return Permissions(
-        tuple(dict.fromkeys((*_EVERYBODY, *say))),
-        (f"{INBOX}.{role}.>", *dict.fromkeys(hear)),
-        responds=role in (Role.API, Role.ALL),
-    )
+    inbox = f"{INBOX}.{role}.{user}.>" if user else f"{INBOX}.{role}.>"
+    said = dict.fromkeys((*EVERYBODY, *(map(elsewhere, say) if role in APART else say)))
+    return Permissions(tuple(said), (inbox, *dict.fromkeys(hear)))
+
+
+def asked_of_tenant(role: Role) -> tuple[str, ...]:
+    """What a role that is apart asks of the tenant's account, by the subjects there."""
+    return tuple(dict.fromkeys(_MAY[role][0]))
+
+
+def heard_of_tenant(role: Role) -> tuple[str, ...]:
+    """What it hears from there."""
+    return tuple(dict.fromkeys(_MAY[role][1]))
+
+
+def elsewhere(subject: str) -> str:
+    """How a subject of the tenant's account is named in those of its model and tools workers."""
+    return subject.replace(API, API_ELSEWHERE, 1) if subject.startswith(API) else subject
 
 
 def _taking(stream: str, consumer: str = "*") -> tuple[str, ...]:
@@ -68,8 +84,11 @@ def _keeping(store: str) -> tuple[str, ...]:
 _READING = (f"{_JS}.STREAM.INFO.*", f"{_JS}.STREAM.MSG.GET.*", f"{_JS}.DIRECT.GET.>")
 _JOURNAL = ("fly.j.>", f"$O.{BLOBS}.>")
 _WIRE = ("agent.>", "user.message.>", "tool.>", "model.for.*", *_keeping(WIRE_BLOBS), *_keeping(TOOL_BLOBS))
+_ANSWERING = ("_R_.>", f"{INBOX}.model.>", f"{INBOX}.all.>")
+"""Telling a model worker that somebody listens. The server itself makes subjects of answers to other accounts
+(`_R_`); the others are for who is in this one."""
 _API = (
-    (*_READING, *_JOURNAL, *_WIRE, f"{_JS}.STREAM.MSG.DELETE.{DEAD}"),
+    (*_READING, *_JOURNAL, *_WIRE, f"{_JS}.STREAM.MSG.DELETE.{DEAD}", *_ANSWERING),
     ("fly.n.>", "fly.d.*", "fly.dead.>", "user.response.>"),
 )
 _LOOP = (
@@ -82,7 +101,8 @@ _LOOP = (
         "fly.dead.>",
         "fly.x.*",
         "fly.b.*",
-        f"{INBOX}.>",  # who sent a signal hears whether it was taken; who asked to be hired, that he is
+        "_R_.>",  # who asked to be hired, in another account, hears that he is
+        f"{INBOX}.>",  # who sent a signal hears whether it was taken
         f"$KV.{CLAIMS}.>",
         f"$KV.{LOOPS}.>",
         f"$KV.{TRAJECTORIES}.>",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from flyball.core.errors import FlyballError
 from flyball.runtime.nats.accounts.claims import deletion_claims
-from flyball.runtime.nats.accounts.folder import Folder
+from flyball.runtime.nats.accounts.folder import Account, Folder
 from flyball.runtime.nats.accounts.furnishing import furnish
 from flyball.runtime.nats.accounts.quota import Quota
 from flyball.runtime.nats.accounts.system import system_account
@@ -43,6 +44,14 @@ class Use(Struct, frozen=True):
         return bool(self.quota.disk) and self.disk >= 0.95 * self.quota.disk
 
 
+class Furnished(Struct, frozen=True):
+    """What was brought up to date: whether the accounts were, the streams that were made, and new files."""
+
+    accounts: bool
+    streams: list[str]
+    creds: dict[Role, Path]
+
+
 class Tenancy:
     """The tenants of one operator on one cluster."""
 
@@ -68,11 +77,37 @@ class Tenancy:
             else folder.add(tenant, quota)
         )
         await self._push(claims)
-        await self.furnish(tenant)
+        await self._furnish(tenant)
         return {role: folder.creds(tenant, role) for role in Role}
 
-    async def furnish(self, tenant: str) -> Layout:
-        """Make what is missing in an account, such as what a later release of flyball needs."""
+    async def furnish(self, tenant: str) -> Furnished:
+        """Bring a tenant to what this release needs: accounts, streams, credentials. Twice does no harm.
+
+        What an earlier release made stays good: its credentials until they are revoked.
+
+        Raises:
+            UnknownTenant: there is none.
+            JournalFailure: not all servers have learnt it.
+        """
+        folder = self._folder
+        lacking = not folder.is_complete(tenant)
+        # Told again also where nothing is new: a server may have missed it.
+        await self._push(folder.complete(tenant) if lacking else folder.change(folder.account(tenant)))
+        before = await self._streams(tenant)
+        await self._furnish(tenant)
+        made = sorted(await self._streams(tenant) - before)
+        renewed = {role: folder.creds(tenant, role) for role in Role if not folder.is_current(tenant, role)}
+        return Furnished(lacking, made, renewed)
+
+    async def _streams(self, tenant: str) -> set[str]:
+        connection = await self._enter(tenant)
+        try:
+            infos = await connection.patiently(connection.js.streams_info)
+        finally:
+            await connection.aclose()
+        return {info.config.name for info in infos}
+
+    async def _furnish(self, tenant: str) -> Layout:
         connection = await self._enter(tenant)
         try:
             options = self._options
@@ -113,7 +148,7 @@ class Tenancy:
             UnknownTenant: there is none.
             JournalFailure: not all servers have learnt it; then the files are still there.
         """
-        key = self._folder.account(tenant).key
+        keys = self._folder.account(tenant).keys
         connection = await self._enter(tenant)
         try:
             for info in await connection.patiently(connection.js.streams_info):
@@ -121,8 +156,8 @@ class Tenancy:
                 await connection.patiently(lambda name=name: connection.js.delete_stream(name))
         finally:
             await connection.aclose()
-        async with system_account(self._as_system()) as system:
-            await system.delete(deletion_claims(self._folder.operator, [key]))
+        async with system_account(self.as_system()) as system:
+            await system.delete(deletion_claims(self._folder.operator, keys))
         self._folder.remove(tenant)
 
     async def used(self, *tenants: str) -> list[Use]:
@@ -133,22 +168,22 @@ class Tenancy:
             JournalUnreachable: no server answers.
         """
         accounts = [self._folder.account(tenant) for tenant in tenants or self._folder.tenants()]
-        async with system_account(self._as_system()) as system:
-            connections = await system.connections([account.key for account in accounts])
+        async with system_account(self.as_system()) as system:
+            connections = await system.connections([key for account in accounts for key in account.keys])
         some = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(tenant: str, key: str, quota: Quota) -> Use:
+        async def one(account: Account) -> Use:
+            tenant, quota = account.tenant, account.quota
             async with some:
                 try:
                     told = await self._info(tenant)
                 except FlyballError as error:
                     return Use(tenant, quota, error=str(error))
             disk, memory = told.get("storage", 0), told.get("memory", 0)
-            return Use(tenant, quota, disk, memory, told["streams"], told["consumers"], connections[key])
+            lines = sum([connections[key] for key in account.keys])
+            return Use(tenant, quota, disk, memory, told["streams"], told["consumers"], lines)
 
-        return list(
-            await asyncio.gather(*[one(account.tenant, account.key, account.quota) for account in accounts])
-        )
+        return list(await asyncio.gather(*[one(account) for account in accounts]))
 
     async def _info(self, tenant: str) -> dict[str, Any]:
         options = replace(self._as(self._folder.visitor(tenant, _INFO)), patience=5.0)
@@ -158,15 +193,18 @@ class Tenancy:
         finally:
             await connection.aclose()
 
-    async def _push(self, claims: str) -> list[str]:
-        async with system_account(self._as_system()) as system:
-            return await system.push(claims)
+    async def _push(self, claims: Sequence[str]) -> list[str]:
+        """Have all servers know what is said of a tenant's accounts; the servers."""
+        async with system_account(self.as_system()) as system:
+            known = [await system.push(one) for one in claims]
+        return known[0]
 
     async def _enter(self, tenant: str) -> Connection:
         """A connection to an account, for who may do everything there."""
         return await connect(self._as(self._folder.visitor(tenant)))
 
-    def _as_system(self) -> NatsOptions:
+    def as_system(self) -> NatsOptions:
+        """How the operator comes in to the servers' own account."""
         return self._as(self._folder.system_creds)
 
     def _as(self, credentials: str) -> NatsOptions:

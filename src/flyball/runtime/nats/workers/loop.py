@@ -58,6 +58,7 @@ from flyball.runtime.nats.messages.told import (
     write_task,
 )
 from flyball.runtime.nats.messages.work import write_call, write_request
+from flyball.runtime.nats.naming import is_inbox
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.detaching import ask_to_detach
 from flyball.runtime.nats.workers.model import ModelWorker
@@ -72,8 +73,6 @@ _KEPT = 2_000
 """How many loops a worker keeps in mind: others are read again when something comes for them."""
 REPLY = "Flyball-Reply"
 """The header of a signal whose sender waits to hear whether it was taken."""
-_INBOXES = "_INBOX."
-"""What subjects of answers begin with."""
 
 
 class Near(Struct, frozen=True):
@@ -192,6 +191,9 @@ class LoopWorker:
                 elif ended is not None:
                     # It is recorded here by now. The call that has begun it is run again, to fetch what came.
                     await keeper.catch_up()
+                    if not _has_ended(keeper, ended):
+                        _log.warning("loop %s has not recorded that %s is over", loop_id, ended.loop_id)
+                        return []
                     keeper.ask_again(_fetching(keeper.state, ended.call_id))
                 elif begun:
                     keeper.ask_again([effect.id for effect in owed(keeper.state)])
@@ -294,7 +296,7 @@ class LoopWorker:
 
     async def _reply(self, delivery: Delivery, *, taken: bool) -> None:
         reply = delivery.headers.get(REPLY, "")
-        if reply.startswith(_INBOXES):  # and nowhere else: anybody may have set it
+        if is_inbox(reply):  # and nowhere else: anybody may have set it
             await self._bus.connection.publish(reply, b"1" if taken else b"0")
 
     async def _pass_on(self, state: AnyState, event: SignalReceived | Reopened, *, taken: bool) -> bool:
@@ -461,6 +463,15 @@ class LoopWorker:
         elif not here:
             await tell(self._bus.connection, loop_id, [effect.id for effect in owed(state)])
         return here
+
+
+def _has_ended(keeper: Keeper, ended: ChildEnded) -> bool:
+    """Whether a loop has recorded that one which this very call of it has begun is over.
+
+    Who tells it may be anybody who may answer for tools, and name any loop, whose output would be the call's.
+    """
+    known = [event for event in keeper.events if isinstance(event, ChildEnded)]
+    return (ended.loop_id, ended.call_id) in [(one.loop_id, one.call_id) for one in known]
 
 
 def _fetching(state: State, call_id: str) -> list[str] | None:
