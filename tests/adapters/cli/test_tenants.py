@@ -47,7 +47,7 @@ def test_a_tenant_is_made_listed_changed_and_removed(tenants: Tenants, operator:
         sorted(roles),
     )
     listed = tenants("list").out
-    assert re.search(r"acme +\S+ K?i?B of 1\.0 GiB +░{20} +0% +18 +0 +0/9", listed), listed
+    assert re.search(r"acme +\S+ K?i?B of 1\.0 GiB +░{20} +0% +18 +0 +0/27", listed), listed
     assert re.search(r"globex +\S+ K?i?B +no limit +18", listed), listed
     (first, _) = tenants("list", "--json").json
     assert (first["tenant"], first["quota"]["connections"], first["used"]["streams"]) == ("acme", 9, 18)

@@ -305,7 +305,7 @@ def drawn(used: list[Any]) -> Any:
             for number, most in (
                 (one.streams, quota.streams),
                 (one.consumers, quota.consumers),
-                (one.connections, quota.connections),
+                (one.connections, quota.connections * one.accounts),
             )
         ]
         table.add_row(one.tenant, disk, bar(one.disk, quota.disk, full=one.is_full), *counts)

@@ -21,13 +21,15 @@ from flyball.core.errors import (
 )
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions, NatsRuntime
 from flyball.runtime.nats.accounts import Folder, Quota
-from flyball.runtime.nats.accounts.claims import account_claims
+from flyball.runtime.nats.accounts.claims import account_claims, creds_text, user_claims
+from flyball.runtime.nats.accounts.folder import User
+from flyball.runtime.nats.accounts.keys import Key, Kind
 from flyball.runtime.nats.accounts.permissions import APART
 from flyball.runtime.nats.accounts.quota import read_size, tell_size
 from flyball.runtime.nats.accounts.sharing import imports
 from flyball.runtime.nats.accounts.system import system_account
 from flyball.runtime.nats.connection import Connection, connect
-from flyball.runtime.nats.identity import Role, identity_of
+from flyball.runtime.nats.identity import Role, claims_in, identity_of, tags_of
 from flyball.testing import ScriptedEngine
 from flyball.testing.conformance.samples import numbered
 from tests.patience import PATIENCE
@@ -71,12 +73,7 @@ async def test_files_are_their_owners_alone(acme: Operated) -> None:
 
 def written(options: NatsOptions) -> str:
     """The credentials in their file."""
-    return written_in(Path(options.credentials or ""))
-
-
-def written_in(file: Path) -> str:
-    """What a file holds."""
-    return file.read_text(encoding="utf-8")
+    return Path(options.credentials or "").read_text(encoding="utf-8")
 
 
 async def until_refused(line: Connection, options: NatsOptions) -> None:
@@ -131,13 +128,26 @@ def forget_apart(folder: Folder) -> None:
         (folder.path / f"tenants/acme/{role}.nk").unlink()
 
 
+def made_before(folder: Folder) -> str:
+    """Credentials of the role `tools` as an earlier release has made them: of the tenant's one account."""
+    user = Key.new(Kind.USER)
+    tags = tags_of("acme", Role.TOOLS)
+    jwt = user_claims(
+        folder.key("acme"), user.public, "acme-tools", publish=["tool.>"], subscribe=["_INBOX.>"], tags=tags
+    )
+    users = [*folder.users("acme"), User(Role.TOOLS, user.public, claims_in(jwt)["iat"])]
+    (folder.path / "tenants/acme/users.json").write_bytes(msgspec.json.encode(users))
+    return creds_text(jwt, user)
+
+
 async def test_what_is_missing_in_an_account_is_made_and_what_is_old_made_new(acme: Operated) -> None:
     """Credentials of before stay good until they are revoked; then those alone are let in no more."""
     folder = acme.folder
     forget_apart(folder)
     folder.change(folder.account("acme"))
-    before = folder.creds("acme", Role.TOOLS)
-    old = msgspec.structs.replace(acme.options, credentials=written_in(before))
+    with pytest.raises(UserError, match="flyball tenants furnish acme"):
+        folder.creds("acme", Role.TOOLS)
+    old = msgspec.structs.replace(acme.options, credentials=made_before(folder))
     visitor = msgspec.structs.replace(acme.options, credentials=folder.visitor("acme"))
     line = await connect(visitor)
     await line.js.delete_stream("GOVERNANCE")

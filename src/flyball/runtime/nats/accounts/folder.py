@@ -205,10 +205,18 @@ class Folder:
 
         Raises:
             UnknownTenant: there is no such tenant.
+            UserError: an earlier release has made it, without an account for users of this role.
         """
+        account = Key(self._of(tenant, "account.nk"))
+        if role in APART:
+            if not self._has(tenant, role):
+                raise UserError(
+                    f"an earlier release has made the tenant {tenant!r}, without an account for its {role} "
+                    f"workers: `flyball tenants furnish {tenant}` makes it, and credentials"
+                )
+            account = Key(self._of(tenant, f"{role}.nk"))
         user = Key.new(Kind.USER)
         may = permissions(role, user.public)
-        account = Key(self._of(tenant, f"{role}.nk" if self._has(tenant, role) else "account.nk"))
         jwt = user_claims(
             account,
             user.public,

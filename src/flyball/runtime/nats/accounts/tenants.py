@@ -27,7 +27,10 @@ _AT_ONCE = 8
 
 
 class Use(Struct, frozen=True):
-    """How much of its quota a tenant uses, as the servers say; `error` where they do not."""
+    """How much of its quota a tenant uses, as the servers say; `error` where they do not.
+
+    `connections` are those of all its `accounts`, each of which may have as many as its quota says.
+    """
 
     tenant: str
     quota: Quota
@@ -36,6 +39,7 @@ class Use(Struct, frozen=True):
     streams: int = 0
     consumers: int = 0
     connections: int = 0
+    accounts: int = 1
     error: str = ""
 
     @property
@@ -180,8 +184,8 @@ class Tenancy:
                 except FlyballError as error:
                     return Use(tenant, quota, error=str(error))
             disk, memory = told.get("storage", 0), told.get("memory", 0)
-            lines = sum([connections[key] for key in account.keys])
-            return Use(tenant, quota, disk, memory, told["streams"], told["consumers"], lines)
+            lines, accounts = sum([connections[key] for key in account.keys]), len(account.keys)
+            return Use(tenant, quota, disk, memory, told["streams"], told["consumers"], lines, accounts)
 
         return list(await asyncio.gather(*[one(account) for account in accounts]))
 
