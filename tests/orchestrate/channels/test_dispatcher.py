@@ -186,6 +186,12 @@ async def test_what_is_attached_goes_along(dispatcher: Dispatcher) -> None:
     assert result.blocks
 
 
+async def test_who_attaches_what_is_no_kind_of_thing_is_told(dispatcher: Dispatcher) -> None:
+    answer = await dispatcher.take(message("Look", attachments=(Attachment(type="film", name="x"),)))
+    assert (answer.type, answer.user_id, "film" in answer.content) == ("error", "ann", True)
+    assert not await dispatcher.service.journal.loops("", 10)
+
+
 async def test_a_failure_is_told_and_talked_on_from(dispatcher: Dispatcher) -> None:
     failed = await say(dispatcher, "fail")
     assert failed.type == "error"

@@ -116,17 +116,16 @@ class Dispatcher:
         """Take what somebody said; gives what they are answered at once. The rest is told by `follow`.
 
         Raises:
-            InvalidMessage: it does not say who says what, and where: nobody can be answered.
+            InvalidMessage: it does not say who says it, and where: nobody can be answered.
             JournalFailure: nothing could be recorded; it may be said again.
         """
-        said.validate()
-        _check_ids(said)
+        _check_answerable(said)
         try:
             return await self.heed(said)
         except FlyballError as error:
             if _is_passing(error):
                 raise
-            return _answered(said, _Taken(ResponseType.ERROR, error.message))
+            return refusal(said, error)
 
     async def heed(self, said: UserMessage | UserSignal) -> UserResponse:
         """`take`, for a channel that tells of errors by itself: whatever goes wrong is raised.
@@ -300,13 +299,36 @@ class Dispatcher:
                 yield response
 
 
-def _check_ids(said: UserMessage | UserSignal) -> None:
+def refusal(said: UserMessage | UserSignal, error: FlyballError) -> UserResponse:
+    """What somebody is answered whose words were not taken: why.
+
+    Raises:
+        InvalidMessage: they do not say who says them, and where: nobody can be answered.
+    """
+    _check_answerable(said)
+    return _answered(said, _Taken(ResponseType.ERROR, error.message))
+
+
+def _check_answerable(said: UserMessage | UserSignal) -> None:
+    """See that something says who says it, and where, whatever else is wrong with it.
+
+    Raises:
+        InvalidMessage: it does not.
+    """
+    if isinstance(said, UserSignal):
+        said.require("signal_id", "user_id")
+    else:
+        said.require("message_id", "channel_type", "channel_id", "user_id")
+    _check_ids(said, (*_PLACE, "message_id", "signal_id"))
+
+
+def _check_ids(said: UserMessage | UserSignal, names: tuple[str, ...] = _IDS) -> None:
     """See that ids are such as can be written down, and told apart.
 
     Raises:
         InvalidMessage: one is not.
     """
-    for name in _IDS:
+    for name in names:
         value: str = getattr(said, name, "")
         if len(value) > _LONGEST or not value.isprintable() or (value and not value.strip()):
             raise InvalidMessage(
