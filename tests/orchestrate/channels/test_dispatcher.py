@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from flyball import Agent, tool
 from flyball.core.errors import InvalidMessage, InvalidRequest, NotPermitted, SignalRefused, UserError
-from flyball.core.events import SignalReceived
+from flyball.core.events import Event, SignalReceived
 from flyball.core.forms.semstreams import Attachment, ResponseAction, UserMessage, UserResponse, UserSignal
 from flyball.core.messages import user
 from flyball.core.signals import Signal, SignalType
@@ -514,8 +514,84 @@ async def test_only_who_may_reject_an_answer_sends_it_back_by_words() -> None:
         with pytest.raises(NotPermitted):
             await dispatcher.service.signal(loop, Signal(SignalType.FEEDBACK, text="no"), who=who)
         assert await said_to(dispatcher, loop) == []
+        await dispatcher.take(message("what is it?", by="ben", thread_id="t"))  # who is asked by that
         await dispatcher.take(message("softer", by="ben", thread_id="t"))
         assert await said_to(dispatcher, loop) == [("ben", "feedback", "softer")]
+
+
+class Meeting(MemoryJournal):
+    """A journal in which an answer comes to wait just before the next words are recorded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+        self.wait_for_words = True
+
+    async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
+        if self.wait_for_words and isinstance(events[0], SignalReceived) and not self.answers.is_set():
+            self.answers.set()
+            await self.wait(loop_id, expected)
+        return await super().append(loop_id, events, expected)
+
+
+@asynccontextmanager
+async def meeting(policy: Policy) -> AsyncGenerator[tuple[Dispatcher, str]]:
+    """Ann asks in a thread, for something that is answered when the first words come."""
+    journal = Meeting()
+
+    async def draft(request: Request) -> str:
+        journal.asked.set()
+        await journal.answers.wait()
+        return f"draft {len(request.messages)}"
+
+    async with LocalRuntime(journal) as runtime:
+        agent = Agent(FunctionEngine(draft, info="drafts"), name="clerk", output_approval=True)
+        service = Service([agent], runtime, policy=policy)
+        try:
+            dispatcher = Dispatcher(service)
+            taken = await dispatcher.take(message("write", thread_id="t"))
+            await journal.asked.wait()
+            yield dispatcher, taken.in_reply_to
+        finally:
+            await service.aclose()
+
+
+async def test_words_that_were_said_before_an_answer_came_do_not_send_it_back() -> None:
+    async with meeting(Policy(roles=ROLES)) as (dispatcher, loop):
+        early = message("and soon, please", by="ben", thread_id="t")
+        for _ in range(2):  # as often as it is delivered
+            answer = await dispatcher.take(early)
+            assert (answer.type, "say this again" in answer.content) == ("error", True)
+        assert await said_to(dispatcher, loop) == []
+        await dispatcher.take(message("softer", by="ben", thread_id="t"))
+        assert await said_to(dispatcher, loop) == [("ben", "feedback", "softer")]
+
+
+async def test_words_of_who_may_not_approve_never_send_an_answer_back() -> None:
+    """Also where it comes while they are looked at."""
+    async with meeting(Policy(roles=ROLES)) as (dispatcher, loop):
+        answer = await dispatcher.take(message("and soon, please", thread_id="t"))
+        assert (answer.type, "may not send back" in answer.content) == ("error", True)
+        assert await said_to(dispatcher, loop) == []
+    async with meeting(Policy(roles=ROLES)) as (dispatcher, loop):
+        words = Signal(SignalType.FEEDBACK, by="ann", text="and soon, please")
+        with pytest.raises(SignalRefused):
+            await dispatcher.service.signal(loop, words, who=dispatcher.service.policy.person("ann"))
+        assert await said_to(dispatcher, loop) == []
+
+
+async def test_words_before_an_answer_reach_the_model_and_words_after_the_prompt_send_it_back() -> None:
+    async with meeting(Policy(roles=ROLES)) as (dispatcher, loop):
+        service = dispatcher.service
+        assert isinstance(service.journal, Meeting)
+        service.journal.wait_for_words = False
+        assert (await dispatcher.take(message("soon", by="ben", thread_id="t"))).type == "status"
+        service.journal.answers.set()
+        course = told_of(service, Address("slack", "general", "ben", "t"), loop, till_it_rests=True)
+        prompt = [one async for one in course][-1]
+        assert prompt.blocks[0].content == "draft 3", "the words were read before it was written"
+        assert (await dispatcher.take(message("softer", by="ben", thread_id="t"))).type == "status"
+        assert [text for _, _, text in await said_to(dispatcher, loop)] == ["soon", "softer"]
 
 
 async def test_who_may_not_approve_an_answer_is_shown_it_when_it_is_approved() -> None:

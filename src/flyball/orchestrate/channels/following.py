@@ -11,7 +11,7 @@ from flyball.core.events import ChildStarted, Ended, FlowStarted, Started
 from flyball.core.forms.semstreams import UserResponse
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.channels.address import Address
-from flyball.orchestrate.channels.telling import Telling
+from flyball.orchestrate.channels.telling import Telling, answer_told
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.matching import begun_as
 from flyball.orchestrate.permissions import Permission
@@ -89,6 +89,8 @@ async def told_of(
                 told, coming = coming.result(), None
                 if isinstance(told, Exception):
                     raise told
+                if number := answer_told(told):
+                    service.note_told(told.in_reply_to, told.user_id, number)
                 yield told
             elif root.done():
                 break  # and nothing has come

@@ -14,7 +14,8 @@ twice, after a crash, says the same thing under the same id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from flyball.core.errors import JournalCorrupt
 from flyball.core.events import (
@@ -47,11 +48,12 @@ from flyball.orchestrate.channels.blocks import blocks_of
 from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.followed import Recorded
-from flyball.orchestrate.machines import AnyState, start, take
+from flyball.orchestrate.machines import AnyState, fold, start, take
 from flyball.orchestrate.machines import stage as stage_of
 from flyball.orchestrate.projections.summary import answer_of
 from flyball.orchestrate.state import State
 
+_ANSWER = re.compile(r"/(?P<number>[0-9]+)/answer\Z")
 _ACTIONS = ((SignalType.APPROVE, "Approve", "primary"), (SignalType.REJECT, "Reject", "danger"))
 
 
@@ -238,6 +240,25 @@ _TOLD = {
     SignalType.APPROVE: "approved",
     SignalType.REJECT: "rejected",
 }
+
+
+def answer_told(response: UserResponse) -> int:
+    """The number of the event since which an answer waits that a response asks about; 0 of any other."""
+    found = _ANSWER.search(response.response_id) if response.type == ResponseType.PROMPT else None
+    return int(found["number"]) if found is not None else 0
+
+
+def waiting_since(events: Sequence[Event]) -> int:
+    """The number of the event by which an answer began to wait for approval that still does; 0 if none does.
+
+    Raises:
+        JournalCorrupt: the first event is none that a loop begins with.
+    """
+    state, since = fold(events[:1], "a loop"), 0
+    for number, event in enumerate(events[1:], 2):
+        take(state, event)
+        since = (since or number) if state.at == "approve" else 0
+    return since
 
 
 def signal_of(
