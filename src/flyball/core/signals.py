@@ -39,8 +39,8 @@ class Signal(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """One signal, with who sent it and why.
 
     `id` makes it safe to send twice. `call_id` names the tool call, or the answer, that is approved, rejected
-    or detached; without it all that wait (or run) are meant. Of a feedback it is the answer that is sent back,
-    where one waits; what was said before it did has `NO_ANSWER`.
+    or detached; without it all that wait (or run) are meant. Of a feedback it is the answer that it sends
+    back, where one waits; what was said before it did has `NO_ANSWER`.
     """
 
     type: SignalType

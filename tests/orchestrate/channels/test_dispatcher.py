@@ -616,6 +616,41 @@ async def test_who_may_approve_an_answer_is_asked_with_it() -> None:
         assert [action.signal for action in prompt.actions] == ["approve", "reject"]
 
 
+async def test_who_speaks_in_a_thread_and_may_approve_is_asked_about_anothers_answer() -> None:
+    async with drafting(Policy(roles=ROLES), "first", "SECRET") as dispatcher:
+        before = await dispatcher.take(message("write", by="ben", thread_id="t"))
+        async with aclosing(dispatcher.follow(before.in_reply_to)) as course:
+            await until(course, "prompt")
+            await dispatcher.take(message("/approve", by="ben", thread_id="t"))
+            await until(course, "result")
+        taken = await dispatcher.take(message("another", thread_id="t"))
+        heard: list[UserResponse] = []
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            async for one in course:
+                one.validate()
+                heard.append(one)
+                if one.type == "prompt":
+                    assert (one.user_id, one.thread_id) == ("ben", "t")
+                    pressed = await dispatcher.take(signal_of(one.actions[0], one, "s", "ben"))
+                    assert pressed.type == "status", pressed.content
+        assert [one.type for one in heard if "SECRET" in str(one.write())] == ["prompt", "result"]
+        assert [one.user_id for one in heard if "SECRET" in str(one.write())] == ["ben", "ann"]
+        waits = [one for one in heard if "waits for somebody who may approve" in one.content]
+        assert [one.user_id for one in waits] == ["ann"]
+        assert len({one.response_id for one in heard}) == len(heard)
+
+
+async def test_who_is_told_has_the_roles_that_the_channel_gives_them() -> None:
+    async with drafting(Policy(), "SECRET", "SECRET") as plain:
+        known = {"ben": ("reviewer",)}
+        dispatcher = Dispatcher(plain.service, roles=lambda said: known.get(said.user_id, ()))
+        for by, kind in (("ben", "prompt"), ("ann", "status")):
+            taken = await dispatcher.take(message("write", by=by))
+            async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+                waits = await until(course, kind)
+            assert ("SECRET" in str(waits.write())) is (by == "ben")
+
+
 async def test_a_reviewer_approves_by_a_command_what_is_anothers(dispatcher: Dispatcher) -> None:
     taken = await dispatcher.take(message("book it"))
     async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:

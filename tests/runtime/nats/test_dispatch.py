@@ -130,6 +130,31 @@ async def test_a_call_is_asked_about_approved_and_told(journal: NatsJournal) -> 
         assert [one.signal.by for one in events if isinstance(one, SignalReceived)] == ["ben"]
 
 
+async def test_a_reviewer_in_the_thread_is_asked_and_who_comes_again_is_told_the_rest(
+    journal: NatsJournal,
+) -> None:
+    async def draft(request: Request) -> str:
+        return f"draft {len(request.messages)}"
+
+    clerk = Agent(FunctionEngine(draft, info="drafts"), name="clerk", output_approval=True)
+    async with Crew(journal, [clerk], KINDS, dispatch=OPTIONS):
+        channel = NatsChannel(Bus(journal.connection, journal.layout), "slack", new_id())
+        await channel.say(replace(message(channel, "write", by="ben"), thread_id="t"))
+        place, told = await until(channel, "prompt")
+        await channel.say(replace(message(channel, "/approve", by="ben"), thread_id="t"))
+        place, _ = await until(channel, "result", place)
+        await channel.say(replace(message(channel, "another"), thread_id="t"))
+        place, told = await until(channel, "prompt", place)
+        prompt = told[-1]
+        assert (prompt.user_id, prompt.blocks[0].content) == ("ben", "draft 3")
+        # Whoever was asked goes away, and comes again after the prompt.
+        again = NatsChannel(Bus(journal.connection, journal.layout), "slack", channel.channel_id)
+        await again.say(signal_of(prompt.actions[0], prompt, new_id(), "ben"))
+        _, told = await until(again, "result", place)
+        assert (told[-1].user_id, told[-1].content) == ("ann", "draft 3")
+        assert not [one for one in told if one.type == "prompt"]
+
+
 async def test_what_others_say_to_a_loop_is_told_on_its_channel(journal: NatsJournal) -> None:
     async with working(journal) as channel:
         await channel.say(message(channel, "book it"))

@@ -87,7 +87,8 @@ class Dispatcher:
     Args:
         service: who serves the agents.
         agent: the agent that is meant where nobody names one; the first of the service's unless it is given.
-        roles: the roles of who says something, beside those that the service's policy gives them.
+        roles: the roles of who says something, beside those that the service's policy gives them. For who is
+            told something it is given a message without content: who they are, and where.
         auto_continue: whether what is said goes on from what was said before in the same conversation. Also
             without it, a message that replies to a loop does.
         commands: what can be said with a slash, by name, beside what always can (`BUILT_IN`).
@@ -331,9 +332,25 @@ class Dispatcher:
         address = Address.of_loop(state.metadata)
         if address is None:
             return
-        async with aclosing(told_of(self.service, address, loop_id, after)) as told:
+        async with aclosing(self.tell(address, loop_id, after)) as told:
             async for response in told:
                 yield response
+
+    def tell(
+        self, address: Address, loop_id: str, after: int = 0, *, till_it_rests: bool = False
+    ) -> AsyncGenerator[UserResponse]:
+        """`follow`, for who knows whom to tell; see `told_of`. What they may see, their roles here say."""
+
+        def roles_of(user_id: str) -> tuple[str, ...]:
+            here = UserMessage(
+                channel_type=address.channel_type,
+                channel_id=address.channel_id,
+                user_id=user_id,
+                thread_id=address.thread_id,
+            )
+            return tuple(self._roles(here))
+
+        return told_of(self.service, address, loop_id, after, till_it_rests=till_it_rests, roles_of=roles_of)
 
 
 def refusal(said: UserMessage | UserSignal, error: FlyballError) -> UserResponse:

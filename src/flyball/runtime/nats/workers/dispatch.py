@@ -30,7 +30,7 @@ from flyball.core.forms.semstreams import (
     UserSignal,
 )
 from flyball.orchestrate.channels.dispatcher import Dispatcher, refusal
-from flyball.orchestrate.channels.following import told_of, whom_to_tell
+from flyball.orchestrate.channels.following import whom_to_tell
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, decode_entry
@@ -116,7 +116,7 @@ class DispatchWorker:
             if address is None:
                 return
             known = await self._bus.told_up_to(loop_id)
-            told = told_of(self._dispatcher.service, address, loop_id, known, till_it_rests=True)
+            told = self._dispatcher.tell(address, loop_id, known, till_it_rests=True)
             last = known
             async with aclosing(joined(told, _JOINED)) as responses:
                 async for response in responses:
