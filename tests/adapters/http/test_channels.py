@@ -13,6 +13,7 @@ import pytest
 from httpx import AsyncClient
 
 from flyball import Agent
+from flyball.core.events import SignalReceived
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.permissions import Policy
@@ -166,6 +167,27 @@ async def test_signals_are_for_those_who_may(tmp_path: Path) -> None:
         events, _ = await service.load(loop)
         said = [getattr(event, "signal", None) for event in events]
         assert [(str(one.type), one.by) for one in said if one is not None] == [
+            ("pause", "ann"),
+            ("resume", "root"),
+            ("approve", "ben"),
+        ]
+
+
+async def test_two_people_may_have_signals_of_the_same_id(tmp_path: Path) -> None:
+    """Nobody's signal is taken away by another's; one that comes again is taken once."""
+    people = People(tmp_path)
+    async with here(tokens=people.tokens) as (client, service):
+        loop = await _buying(client, people, service)
+        for name, kind in (("ann", "pause"), ("ann", "pause"), ("root", "resume"), ("ben", "approve")):
+            said = {"type": kind, "id": "1"}
+            answer = await client.post(f"/api/loops/{loop}/signals", json=said, headers=people.headers(name))
+            assert answer.status_code == 200, answer.text
+        other = {"type": "cancel", "id": "1"}
+        answer = await client.post(f"/api/loops/{loop}/signals", json=other, headers=people.headers("ann"))
+        assert answer.status_code == 409, "it is that of another of hers"
+        events, _ = await service.load(loop)
+        said = [event.signal for event in events if isinstance(event, SignalReceived)]
+        assert [(str(one.type), one.by) for one in said] == [
             ("pause", "ann"),
             ("resume", "root"),
             ("approve", "ben"),

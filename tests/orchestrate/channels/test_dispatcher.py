@@ -23,6 +23,7 @@ from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.channels import Address, Asked, Command, Dispatcher, signal_of
 from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.channels.following import told_of
+from flyball.orchestrate.channels.identity import sent_as
 from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.local import LocalRuntime
@@ -473,6 +474,21 @@ async def test_an_id_that_is_anothers_is_not_answered_as_done(dispatcher: Dispat
         for other in (replace(one, by="ben"), Signal(SignalType.CANCEL, id="2", by="ann")):
             with pytest.raises(SignalRefused, match="feedback by ann"):
                 await service.signal(loop, other)
+
+
+async def test_what_is_sent_on_no_channel_has_an_id_of_its_senders(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    service, loop = dispatcher.service, taken.in_reply_to
+    async with aclosing(dispatcher.follow(loop)) as course:
+        await until(course, "prompt")
+        one = Signal(SignalType.FEEDBACK, id="2", by="ann", text="in May")
+        mine, yours = await sent_as(service, loop, one), await sent_as(service, loop, replace(one, by="ben"))
+        assert len({one.id, mine.id, yours.id}) == 3
+        assert await sent_as(service, loop, one) == mine
+        await service.signal(loop, one)  # as a former version took it
+        assert await sent_as(service, loop, one) == one
+        for plain in (replace(one, id=""), replace(one, by="")):
+            assert await sent_as(service, loop, plain) == plain
 
 
 async def test_a_loop_that_is_decided_and_not_ended_holds_nobody_up(journal: Journal) -> None:
