@@ -10,6 +10,9 @@ from msgspec.structs import force_setattr
 from flyball.core.encodable import clean_text
 from flyball.core.errors import UserError
 
+NO_ANSWER = "none"
+"""The `call_id` of a feedback that is about no answer: where one waits for approval, it does not fit."""
+
 
 class SignalType(StrEnum):
     """SemStreams' seven signals, and gollem's detach."""
@@ -36,7 +39,8 @@ class Signal(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """One signal, with who sent it and why.
 
     `id` makes it safe to send twice. `call_id` names the tool call, or the answer, that is approved, rejected
-    or detached; without it all that wait (or run) are meant.
+    or detached; without it all that wait (or run) are meant. Of a feedback it is the answer that it sends
+    back, where one waits; what was said before it did has `NO_ANSWER`.
     """
 
     type: SignalType

@@ -165,7 +165,8 @@ def _accepts_signal(state: State, event: SignalReceived) -> bool:
     if signal.type in FOR_APPROVAL:
         return decides(state, signal)
     if signal.type is SignalType.FEEDBACK:
-        return bool(signal.text)  # no provider takes an empty text
+        # No provider takes an empty text. Where an answer waits, it is sent back by who means it.
+        return bool(signal.text) and (state.at != "approve" or decides(state, signal))
     if signal.type is SignalType.DETACH:
         return any(index not in state.detached for index in detachable(state, signal.call_id))
     return signal.type is not SignalType.RETRY  # a retry is recorded as Reopened

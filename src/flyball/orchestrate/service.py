@@ -7,7 +7,7 @@ Rules:
 - A run belongs to nobody who waits for it. Who goes away is no reason to stop it: who wants that sends the
   signal cancel.
 - What is told of a loop, live or later, is what its journal says.
-- Nothing is kept here but what is under way.
+- Nothing is kept here but what is under way, and what people were asked last.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -31,7 +32,7 @@ from flyball.core.errors import (
 from flyball.core.events import Ended, Event, Stage
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
-from flyball.core.signals import Signal, SignalType
+from flyball.core.signals import NO_ANSWER, Signal, SignalType
 from flyball.inference.embedder import Embedder
 from flyball.inference.engine import Engine
 from flyball.inference.stream import StreamEvent
@@ -47,7 +48,7 @@ from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machines import AnyState, stage
-from flyball.orchestrate.permissions import Person, Policy, owner_of
+from flyball.orchestrate.permissions import Permission, Person, Policy, owner_of
 from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
@@ -63,6 +64,8 @@ _log = logging.getLogger("flyball.loops")
 
 TALK = "talk-"
 """What the ids of a conversation's loops begin with."""
+_REMEMBERED = 10_000
+"""How many notes are kept of what people were told."""
 _MOMENT = 0.2
 """Seconds that a flow has to begin its next step, at the end."""
 
@@ -110,6 +113,7 @@ class Service:
                 agent, self._begun, self._told, lasting=lasting, **self._options
             )
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._told_up_to: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     @property
     def journal(self) -> Journal:
@@ -340,6 +344,10 @@ class Service:
         """
         signal = as_signal(signal)
         await self.check(loop_id, signal.type, who)
+        if signal.type is SignalType.FEEDBACK and not self._may_send_back(who):
+            _, state = await self.load(loop_id)
+            if isinstance(state, State) and state.spec.output.approval:
+                signal = replace(signal, call_id=NO_ANSWER)  # one may begin to wait before it is recorded
         if signal.type is SignalType.RETRY:
             await self.resume(loop_id, retry=signal)
             events, state = await self.load(loop_id)
@@ -364,6 +372,22 @@ class Service:
             self.policy.permissions.check_signal(who, kind, owner_of(state.metadata))
             if kind is SignalType.FEEDBACK and state.at == "approve":
                 self.policy.permissions.check_sending_back(who)
+
+    def _may_send_back(self, who: Person | None) -> bool:
+        return who is None or self.policy.permissions.allow(who, Permission.APPROVE)
+
+    # What people were told
+
+    def note_told(self, loop_id: str, whom: str, number: int) -> None:
+        """Note that somebody was told of a loop's event of that number; or that a message was answered so."""
+        self._told_up_to[loop_id, whom] = max(number, self.told_up_to(loop_id, whom))
+        self._told_up_to.move_to_end((loop_id, whom))
+        if len(self._told_up_to) > _REMEMBERED:
+            self._told_up_to.popitem(last=False)
+
+    def told_up_to(self, loop_id: str, whom: str) -> int:
+        """The number of the last event that was noted so; 0 where none was, or it is long ago."""
+        return self._told_up_to.get((loop_id, whom), 0)
 
     async def answer(
         self, loop_id: str, results: Sequence[OutsideResult], *, who: Person | None = None

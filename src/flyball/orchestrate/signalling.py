@@ -91,7 +91,7 @@ def see_that_it_is_the_same(events: Iterable[Event], signal: Signal) -> None:
 def _why(state: AnyState, signal: Signal, fits: tuple[SignalType, ...]) -> str:
     if signal.type not in fits:
         return f"what fits now is {', '.join(fits)}" if fits else "nothing fits any more"
-    if signal.type is SignalType.FEEDBACK:
+    if signal.type is SignalType.FEEDBACK and not signal.text:
         return "it has no text, and says nothing"
     if signal.type is SignalType.DETACH:
         return f"no call {signal.call_id!r} runs"

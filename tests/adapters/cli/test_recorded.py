@@ -288,8 +288,10 @@ def draft(home: Path) -> None:
             agent = Agent(ScriptedEngine("The draft.", name="test"), name="clerk", output_approval=True)
             running = asyncio.ensure_future(agent.run("Go.", journal=journal, loop_id="draft-1"))
             async with asyncio.timeout(PATIENCE):
+                length = 0
                 while not await waits(journal):
-                    await journal.wait("draft-1", len(await journal.read("draft-1")))
+                    await journal.wait("draft-1", length)
+                    length = len(await journal.read("draft-1"))
             running.cancel()
             await asyncio.wait([running])
 

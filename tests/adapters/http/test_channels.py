@@ -13,6 +13,7 @@ import pytest
 from httpx import AsyncClient
 
 from flyball import Agent
+from flyball.core.events import SignalReceived
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.permissions import Policy
@@ -170,6 +171,69 @@ async def test_signals_are_for_those_who_may(tmp_path: Path) -> None:
             ("resume", "root"),
             ("approve", "ben"),
         ]
+
+
+async def test_two_people_may_have_signals_of_the_same_id(tmp_path: Path) -> None:
+    """Nobody's signal is taken away by another's; one that comes again is taken once."""
+    people = People(tmp_path)
+    async with here(tokens=people.tokens) as (client, service):
+        loop = await _buying(client, people, service)
+        for name, kind in (("ann", "pause"), ("ann", "pause"), ("root", "resume"), ("ben", "approve")):
+            said = {"type": kind, "id": "1"}
+            answer = await client.post(f"/api/loops/{loop}/signals", json=said, headers=people.headers(name))
+            assert answer.status_code == 200, answer.text
+        other = {"type": "cancel", "id": "1"}
+        answer = await client.post(f"/api/loops/{loop}/signals", json=other, headers=people.headers("ann"))
+        assert answer.status_code == 409, "it is that of another of hers"
+        events, _ = await service.load(loop)
+        said = [event.signal for event in events if isinstance(event, SignalReceived)]
+        assert [(str(one.type), one.by) for one in said] == [
+            ("pause", "ann"),
+            ("resume", "root"),
+            ("approve", "ben"),
+        ]
+
+
+async def test_a_reviewer_is_asked_about_an_answer_leaves_and_is_told_the_rest(tmp_path: Path) -> None:
+    """Also where somebody else decides while they are away."""
+    people = People(tmp_path)
+    drafts = FunctionEngine(_drafted, info="drafts")
+    clerk = Agent(drafts, name="clerk", output_approval=True)
+    async with here(clerk, tokens=people.tokens) as (client, service):
+        ann, ben, root = people.headers("ann"), people.headers("ben"), people.headers("root")
+        begun = (await client.post(f"{PLACE}/messages", json={"content": "Write"}, headers=ann)).json()
+        async with aclosing(told(client, **ben)) as responses:
+            prompt = await until(responses, "prompt")
+        assert (prompt["user_id"], prompt["blocks"][0]["content"]) == ("ben", "draft 1")
+        async with aclosing(told(client, **ann)) as responses:
+            waits = await until(responses, "status")
+        assert ("draft" in str(waits), waits.get("actions", [])) == (False, [])
+        again = {**ben, "Last-Event-ID": prompt["response_id"]}
+        async with aclosing(told(client, **again)) as responses:
+            assert await until(responses, "prompt") == prompt, "it still waits"
+        signal = {"type": "reject", "loop_id": begun["in_reply_to"], "payload": "softer"}
+        assert (await client.post(f"{PLACE}/signals", json=signal, headers=root)).json()["type"] == "status"
+        async with aclosing(told(client, **again)) as responses:
+            second = prompt
+            while second["response_id"] == prompt["response_id"]:
+                second = await until(responses, "prompt")
+        assert second["blocks"][0]["content"] == "draft 3"
+        action = second["actions"][0]
+        signal = {"type": action["signal"], "loop_id": second["in_reply_to"]}
+        assert (await client.post(f"{PLACE}/signals", json=signal, headers=ben)).json()["type"] == "status"
+        # Ann, who went away when she was told that it waits, comes again when all is over.
+        async with asyncio.timeout(PATIENCE):
+            while not (await service.standing(begun["in_reply_to"]))[1]:
+                await service.journal.wait(
+                    begun["in_reply_to"], (await service.standing(begun["in_reply_to"]))[0], 1.0
+                )
+        async with aclosing(told(client, **ann, **{"Last-Event-ID": waits["response_id"]})) as responses:
+            result = await until(responses, "result")
+        assert (waits["response_id"].endswith("/answer"), result["content"]) == (True, "draft 3")
+
+
+async def _drafted(request: Request) -> str:
+    return f"draft {len(request.messages)}"
 
 
 async def test_a_person_speaks_for_nobody_else(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from flyball import Agent, tool
 from flyball.core.errors import InvalidMessage, InvalidRequest, NotPermitted, SignalRefused, UserError
-from flyball.core.events import SignalReceived
+from flyball.core.events import Event, SignalReceived
 from flyball.core.forms.semstreams import Attachment, ResponseAction, UserMessage, UserResponse, UserSignal
 from flyball.core.messages import user
 from flyball.core.signals import Signal, SignalType
@@ -23,6 +23,7 @@ from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.channels import Address, Asked, Command, Dispatcher, signal_of
 from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.channels.following import told_of
+from flyball.orchestrate.channels.identity import sent_as
 from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
 from flyball.orchestrate.journal import Journal, MemoryJournal
 from flyball.orchestrate.local import LocalRuntime
@@ -184,6 +185,12 @@ async def test_what_is_attached_goes_along(dispatcher: Dispatcher) -> None:
     result = await say(dispatcher, "Look", attachments=(note,))
     assert "inside" in result.content
     assert result.blocks
+
+
+async def test_who_attaches_what_is_no_kind_of_thing_is_told(dispatcher: Dispatcher) -> None:
+    answer = await dispatcher.take(message("Look", attachments=(Attachment(type="film", name="x"),)))
+    assert (answer.type, answer.user_id, "film" in answer.content) == ("error", "ann", True)
+    assert not await dispatcher.service.journal.loops("", 10)
 
 
 async def test_a_failure_is_told_and_talked_on_from(dispatcher: Dispatcher) -> None:
@@ -469,6 +476,21 @@ async def test_an_id_that_is_anothers_is_not_answered_as_done(dispatcher: Dispat
                 await service.signal(loop, other)
 
 
+async def test_what_is_sent_on_no_channel_has_an_id_of_its_senders(dispatcher: Dispatcher) -> None:
+    taken = await dispatcher.take(message("book it"))
+    service, loop = dispatcher.service, taken.in_reply_to
+    async with aclosing(dispatcher.follow(loop)) as course:
+        await until(course, "prompt")
+        one = Signal(SignalType.FEEDBACK, id="2", by="ann", text="in May")
+        mine, yours = await sent_as(service, loop, one), await sent_as(service, loop, replace(one, by="ben"))
+        assert len({one.id, mine.id, yours.id}) == 3
+        assert await sent_as(service, loop, one) == mine
+        await service.signal(loop, one)  # as a former version took it
+        assert await sent_as(service, loop, one) == one
+        for plain in (replace(one, id=""), replace(one, by="")):
+            assert await sent_as(service, loop, plain) == plain
+
+
 async def test_a_loop_that_is_decided_and_not_ended_holds_nobody_up(journal: Journal) -> None:
     async with dispatching(journal) as dispatcher:
         taken = await dispatcher.take(message("book it"))
@@ -508,8 +530,84 @@ async def test_only_who_may_reject_an_answer_sends_it_back_by_words() -> None:
         with pytest.raises(NotPermitted):
             await dispatcher.service.signal(loop, Signal(SignalType.FEEDBACK, text="no"), who=who)
         assert await said_to(dispatcher, loop) == []
+        await dispatcher.take(message("what is it?", by="ben", thread_id="t"))  # who is asked by that
         await dispatcher.take(message("softer", by="ben", thread_id="t"))
         assert await said_to(dispatcher, loop) == [("ben", "feedback", "softer")]
+
+
+class Meeting(MemoryJournal):
+    """A journal in which an answer comes to wait just before the next words are recorded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+        self.wait_for_words = True
+
+    async def append(self, loop_id: str, events: Sequence[Event], expected: int) -> int:
+        if self.wait_for_words and isinstance(events[0], SignalReceived) and not self.answers.is_set():
+            self.answers.set()
+            await self.wait(loop_id, expected)
+        return await super().append(loop_id, events, expected)
+
+
+@asynccontextmanager
+async def meeting(policy: Policy) -> AsyncGenerator[tuple[Dispatcher, str]]:
+    """Ann asks in a thread, for something that is answered when the first words come."""
+    journal = Meeting()
+
+    async def draft(request: Request) -> str:
+        journal.asked.set()
+        await journal.answers.wait()
+        return f"draft {len(request.messages)}"
+
+    async with LocalRuntime(journal) as runtime:
+        agent = Agent(FunctionEngine(draft, info="drafts"), name="clerk", output_approval=True)
+        service = Service([agent], runtime, policy=policy)
+        try:
+            dispatcher = Dispatcher(service)
+            taken = await dispatcher.take(message("write", thread_id="t"))
+            await journal.asked.wait()
+            yield dispatcher, taken.in_reply_to
+        finally:
+            await service.aclose()
+
+
+async def test_words_that_were_said_before_an_answer_came_do_not_send_it_back() -> None:
+    async with meeting(Policy(roles=ROLES)) as (dispatcher, loop):
+        early = message("and soon, please", by="ben", thread_id="t")
+        for _ in range(2):  # as often as it is delivered
+            answer = await dispatcher.take(early)
+            assert (answer.type, "say this again" in answer.content) == ("error", True)
+        assert await said_to(dispatcher, loop) == []
+        await dispatcher.take(message("softer", by="ben", thread_id="t"))
+        assert await said_to(dispatcher, loop) == [("ben", "feedback", "softer")]
+
+
+async def test_words_of_who_may_not_approve_never_send_an_answer_back() -> None:
+    """Also where it comes while they are looked at."""
+    async with meeting(Policy(roles=ROLES)) as (dispatcher, loop):
+        answer = await dispatcher.take(message("and soon, please", thread_id="t"))
+        assert (answer.type, "may not send back" in answer.content) == ("error", True)
+        assert await said_to(dispatcher, loop) == []
+    async with meeting(Policy(roles=ROLES)) as (dispatcher, loop):
+        words = Signal(SignalType.FEEDBACK, by="ann", text="and soon, please")
+        with pytest.raises(SignalRefused):
+            await dispatcher.service.signal(loop, words, who=dispatcher.service.policy.person("ann"))
+        assert await said_to(dispatcher, loop) == []
+
+
+async def test_words_before_an_answer_reach_the_model_and_words_after_the_prompt_send_it_back() -> None:
+    async with meeting(Policy(roles=ROLES)) as (dispatcher, loop):
+        service = dispatcher.service
+        assert isinstance(service.journal, Meeting)
+        service.journal.wait_for_words = False
+        assert (await dispatcher.take(message("soon", by="ben", thread_id="t"))).type == "status"
+        service.journal.answers.set()
+        course = told_of(service, Address("slack", "general", "ben", "t"), loop, till_it_rests=True)
+        prompt = [one async for one in course][-1]
+        assert prompt.blocks[0].content == "draft 3", "the words were read before it was written"
+        assert (await dispatcher.take(message("softer", by="ben", thread_id="t"))).type == "status"
+        assert [text for _, _, text in await said_to(dispatcher, loop)] == ["soon", "softer"]
 
 
 async def test_who_may_not_approve_an_answer_is_shown_it_when_it_is_approved() -> None:
@@ -532,6 +630,41 @@ async def test_who_may_approve_an_answer_is_asked_with_it() -> None:
             prompt = await until(course, "prompt")
         assert prompt.blocks[0].content == "SECRET"
         assert [action.signal for action in prompt.actions] == ["approve", "reject"]
+
+
+async def test_who_speaks_in_a_thread_and_may_approve_is_asked_about_anothers_answer() -> None:
+    async with drafting(Policy(roles=ROLES), "first", "SECRET") as dispatcher:
+        before = await dispatcher.take(message("write", by="ben", thread_id="t"))
+        async with aclosing(dispatcher.follow(before.in_reply_to)) as course:
+            await until(course, "prompt")
+            await dispatcher.take(message("/approve", by="ben", thread_id="t"))
+            await until(course, "result")
+        taken = await dispatcher.take(message("another", thread_id="t"))
+        heard: list[UserResponse] = []
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            async for one in course:
+                one.validate()
+                heard.append(one)
+                if one.type == "prompt":
+                    assert (one.user_id, one.thread_id) == ("ben", "t")
+                    pressed = await dispatcher.take(signal_of(one.actions[0], one, "s", "ben"))
+                    assert pressed.type == "status", pressed.content
+        assert [one.type for one in heard if "SECRET" in str(one.write())] == ["prompt", "result"]
+        assert [one.user_id for one in heard if "SECRET" in str(one.write())] == ["ben", "ann"]
+        waits = [one for one in heard if "waits for somebody who may approve" in one.content]
+        assert [one.user_id for one in waits] == ["ann"]
+        assert len({one.response_id for one in heard}) == len(heard)
+
+
+async def test_who_is_told_has_the_roles_that_the_channel_gives_them() -> None:
+    async with drafting(Policy(), "SECRET", "SECRET") as plain:
+        known = {"ben": ("reviewer",)}
+        dispatcher = Dispatcher(plain.service, roles=lambda said: known.get(said.user_id, ()))
+        for by, kind in (("ben", "prompt"), ("ann", "status")):
+            taken = await dispatcher.take(message("write", by=by))
+            async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+                waits = await until(course, kind)
+            assert ("SECRET" in str(waits.write())) is (by == "ben")
 
 
 async def test_a_reviewer_approves_by_a_command_what_is_anothers(dispatcher: Dispatcher) -> None:

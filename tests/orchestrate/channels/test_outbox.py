@@ -15,13 +15,14 @@ from flyball.core.events import Event
 from flyball.core.forms.semstreams import UserResponse
 from flyball.core.signals import SignalType
 from flyball.orchestrate.beginnings import Beginnings
-from flyball.orchestrate.channels import Dispatcher
+from flyball.orchestrate.channels import Dispatcher, signal_of
 from flyball.orchestrate.channels.outbox import Outbox, place_of
 from flyball.orchestrate.channels.telling import Telling
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import MemoryJournal
+from flyball.orchestrate.permissions import Policy
 from flyball.orchestrate.service import Service
-from tests.orchestrate.channels.test_dispatcher import dispatching, message, until
+from tests.orchestrate.channels.test_dispatcher import ROLES, dispatching, drafting, message, until
 from tests.patience import PATIENCE
 
 # pyright: reportPrivateUsage=false
@@ -133,6 +134,8 @@ def test_an_id_says_where_to_go_on() -> None:
     assert place_of("talk-1/7") == ("talk-1", 7)
     assert place_of("talk-1/7/piece/3") == ("talk-1", 6)
     assert place_of("talk-1/7/call/0") == ("talk-1", 6)
+    assert place_of("talk-1/7/answer") == ("talk-1", 7)
+    assert place_of("talk-1/7/answer/0123456789ab") == ("talk-1", 6)
     assert place_of("a/b/0/piece/1") == ("a/b", 0)
     assert place_of("talk-1/" + "9" * 5000) == ("", 0)
     assert place_of("nothing") == ("", 0)
@@ -150,6 +153,41 @@ async def test_who_comes_again_is_told_of_what_ended_meanwhile_however_old_it_is
             await until(course, "result")
         async with aclosing(box.follow("slack/general", quick.response_id)) as told:
             assert (await until(told, "result")).content == "book it | booked Rome"
+
+
+@pytest.mark.parametrize("alone", [False, True])
+async def test_a_reviewer_who_follows_is_asked_about_anothers_answer(alone: bool) -> None:
+    async with drafting(Policy(roles=ROLES), "SECRET") as dispatcher, asyncio.timeout(PATIENCE):
+        box, policy = Outbox(dispatcher.service), dispatcher.service.policy
+        user_id, follower = ("ben", None) if alone else ("", policy.person("ben"))
+        async with aclosing(box.follow("slack/general", "", user_id, follower=follower)) as told:
+            first = await begun(told)
+            taken = await dispatcher.take(message("write"))
+            box.stir()
+            one = await first
+            prompt = one if one.type == "prompt" else await until(told, "prompt")
+        assert (prompt.user_id, prompt.in_reply_to) == ("ben", taken.in_reply_to)
+        assert prompt.blocks[0].content == "SECRET"
+        # Who comes again is asked again, under the same id: it still waits.
+        async with aclosing(box.follow("slack/general", prompt.response_id, "ben")) as told:
+            assert await until(told, "prompt") == prompt
+        pressed = await dispatcher.take(signal_of(prompt.actions[0], prompt, "s", "ben"))
+        assert pressed.type == "status"
+
+
+async def test_who_may_not_approve_sees_no_prompt_of_others() -> None:
+    async with drafting(Policy(roles=ROLES), "SECRET") as dispatcher, asyncio.timeout(PATIENCE):
+        box, ann = Outbox(dispatcher.service), dispatcher.service.policy.person("ann")
+        taken = await dispatcher.take(message("write", by="ben"))
+        heard: list[UserResponse] = []
+        async with aclosing(box.follow("slack/general", taken.response_id, follower=ann)) as told:
+            async for one in told:
+                heard.append(one)
+                if "waits for somebody who may approve" in one.content:
+                    await dispatcher.service.signal(taken.in_reply_to, SignalType.APPROVE)
+                if one.type == "result":
+                    break
+        assert [one.type for one in heard if "SECRET" in str(one.write())] == ["result"]
 
 
 async def test_however_many_loops_there_were_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -31,6 +32,7 @@ from flyball.runtime.nats.fetching import after as messages_after
 from flyball.runtime.nats.messages.frame import write
 from flyball.runtime.nats.naming import token
 from flyball.runtime.nats.runtime import NatsRuntime
+from flyball.runtime.nats.subjects import message_subject
 from flyball.runtime.nats.wire import AGENT
 from flyball.tool.errors import CallDeferred
 from tests.orchestrate.channels.test_dispatcher import ROLES, agents, book
@@ -128,6 +130,31 @@ async def test_a_call_is_asked_about_approved_and_told(journal: NatsJournal) -> 
         assert [one.signal.by for one in events if isinstance(one, SignalReceived)] == ["ben"]
 
 
+async def test_a_reviewer_in_the_thread_is_asked_and_who_comes_again_is_told_the_rest(
+    journal: NatsJournal,
+) -> None:
+    async def draft(request: Request) -> str:
+        return f"draft {len(request.messages)}"
+
+    clerk = Agent(FunctionEngine(draft, info="drafts"), name="clerk", output_approval=True)
+    async with Crew(journal, [clerk], KINDS, dispatch=OPTIONS):
+        channel = NatsChannel(Bus(journal.connection, journal.layout), "slack", new_id())
+        await channel.say(replace(message(channel, "write", by="ben"), thread_id="t"))
+        place, told = await until(channel, "prompt")
+        await channel.say(replace(message(channel, "/approve", by="ben"), thread_id="t"))
+        place, _ = await until(channel, "result", place)
+        await channel.say(replace(message(channel, "another"), thread_id="t"))
+        place, told = await until(channel, "prompt", place)
+        prompt = told[-1]
+        assert (prompt.user_id, prompt.blocks[0].content) == ("ben", "draft 3")
+        # Whoever was asked goes away, and comes again after the prompt.
+        again = NatsChannel(Bus(journal.connection, journal.layout), "slack", channel.channel_id)
+        await again.say(signal_of(prompt.actions[0], prompt, new_id(), "ben"))
+        _, told = await until(again, "result", place)
+        assert (told[-1].user_id, told[-1].content) == ("ann", "draft 3")
+        assert not [one for one in told if one.type == "prompt"]
+
+
 async def test_what_others_say_to_a_loop_is_told_on_its_channel(journal: NatsJournal) -> None:
     async with working(journal) as channel:
         await channel.say(message(channel, "book it"))
@@ -167,6 +194,53 @@ async def test_what_is_no_message_is_put_aside(journal: NatsJournal) -> None:
         await bus.publish("user.message.elsewhere", b"{}", new_id())
         await channel.say(message(channel, "Hello"))
         assert (await until(channel, "result"))[1][-1].content == "Hello"
+
+
+def _edited(said: UserMessage, **payload: Any) -> bytes:
+    """A message with other things in its payload than its form takes."""
+    document = msgspec.json.decode(write(said, said.message_id))
+    document["payload"] |= payload
+    return msgspec.json.encode(document)
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        ({"attachments": [{"type": "film", "name": "x"}]}, "film"),
+        ({"attachments": [{"type": 7}]}, "attachments"),
+        ({"content": ""}, "content"),
+        ({"content": ["x"]}, "content"),
+        ({"reply_to": "a\nb"}, "reply_to"),
+    ],
+)
+async def test_who_says_what_cannot_be_taken_is_told_why(
+    journal: NatsJournal, payload: dict[str, Any], why: str
+) -> None:
+    async with working(journal) as channel:
+        bus, said = Bus(journal.connection, journal.layout), message(channel, "Hello")
+        where = message_subject(channel.channel_type, channel.channel_id)
+        await bus.publish(where, _edited(said, thread_id="t", **payload), new_id())
+        told = (await until(channel, "error"))[1][-1]
+        assert (told.user_id, told.thread_id, told.in_reply_to) == ("ann", "t", said.message_id)
+        assert why in told.content
+        assert not await dead_letters(bus)
+    assert not await journal.loops("", 10)
+
+
+@pytest.mark.parametrize("payload", [{"user_id": ""}, {"message_id": 7}, {"user_id": "a\nb"}])
+async def test_what_nobody_can_be_answered_is_put_aside(
+    journal: NatsJournal, payload: dict[str, Any]
+) -> None:
+    async with working(journal) as channel:
+        bus, said = Bus(journal.connection, journal.layout), message(channel, "Hello")
+        where = message_subject(channel.channel_type, channel.channel_id)
+        film = [{"type": "film", "name": "x"}]
+        await bus.publish(where, _edited(said, attachments=film, **payload), new_id())
+        async with asyncio.timeout(PATIENCE):
+            aside: list[str] = []
+            while aside != [where]:
+                aside = [one.subject for _, one in await dead_letters(bus)]
+                await asyncio.sleep(0.05)  # a worker puts it there
 
 
 async def test_what_is_said_elsewhere_than_it_says_is_put_aside(journal: NatsJournal) -> None:

@@ -263,7 +263,7 @@ class TerminalChannel:
         """Show what is told of a loop up to where it rests; False where the person left a prompt open."""
         held: UserResponse | None = None
         here = self._address(self._name)
-        told = told_of(self._service, here, loop_id, till_it_rests=True, calls=True, roles=ROLES)
+        told = told_of(self._service, here, loop_id, till_it_rests=True, calls=True, roles_of=lambda _: ROLES)
         async with aclosing(told) as responses:
             async for response in responses:
                 if held is not None:

@@ -108,7 +108,7 @@ async def _decide(journal: Journal, loop_id: str, answer: Answer | None, *, yes:
         await service.signal(signal.loop_id, signal.signal)
 
     address = Address(CHANNEL, loop_id, person())
-    async with aclosing(told_of(service, address, loop_id, roles=ROLES)) as told:
+    async with aclosing(told_of(service, address, loop_id, roles_of=lambda _: ROLES)) as told:
         async for response in told:
             if response.type == ResponseType.PROMPT and await still_waits(journal, response, loop_id):
                 is_answer = response.response_id.endswith("/answer")

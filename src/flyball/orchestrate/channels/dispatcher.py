@@ -7,6 +7,8 @@ Rules:
 - What may not be, or cannot be done, is answered by an error; what failed and may be tried again is raised.
   A channel that tells of errors by itself has them all raised (`heed`).
 - Who may do what, the service's `Permissions` say; the roles of who speaks, the channel knows.
+- Words send an answer back that waits for approval only where who says them was asked about it before: what
+  was said just before it came is about something else. They are told so, and may say it again.
 - Whom to tell of a loop stands in its journal. `follow` tells it, from there.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -34,13 +36,15 @@ from flyball.core.errors import (
 from flyball.core.events import FlowStarted, SignalReceived, Started
 from flyball.core.forms.semstreams import ResponseType, UserMessage, UserResponse, UserSignal
 from flyball.core.messages import Message
-from flyball.core.signals import Signal, SignalType
+from flyball.core.signals import NO_ANSWER, Signal, SignalType
+from flyball.orchestrate.calls import answer_id
 from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.channels.attachments import message_of
 from flyball.orchestrate.channels.commands import BUILT_IN, NEW, Asked, Command, command_in
 from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.channels.following import told_of
 from flyball.orchestrate.channels.identity import identity_of, known_as
+from flyball.orchestrate.channels.telling import waiting_since
 from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
 from flyball.orchestrate.course import OVER
 from flyball.orchestrate.flow_state import FlowState
@@ -49,9 +53,12 @@ from flyball.orchestrate.permissions import Permission, Person, apart, owner_of
 from flyball.orchestrate.projections.said import said_in
 from flyball.orchestrate.provenance import KEY
 from flyball.orchestrate.service import Service
+from flyball.orchestrate.state import State
 
 Roles: TypeAlias = Callable[[UserMessage | UserSignal], Iterable[str]]
 """The roles of who said something. Whoever carries a channel has made sure who they are."""
+Told: TypeAlias = Callable[[str], Awaitable[int]]
+"""The number of the last event of a loop that people were told of."""
 
 _AGENT = "agent"
 """The key of a message's metadata under which it may name an agent."""
@@ -80,13 +87,15 @@ class Dispatcher:
     Args:
         service: who serves the agents.
         agent: the agent that is meant where nobody names one; the first of the service's unless it is given.
-        roles: the roles of who says something, beside those that the service's policy gives them.
+        roles: the roles of who says something, beside those that the service's policy gives them. For who is
+            told something it is given a message without content: who they are, and where.
         auto_continue: whether what is said goes on from what was said before in the same conversation. Also
             without it, a message that replies to a loop does.
         commands: what can be said with a slash, by name, beside what always can (`BUILT_IN`).
         hints: how each loop is run that begins here: its time, the model's settings.
         noted: what each of them says of itself in its metadata, such as its `Provenance`. What people say
             about their messages cannot take its place.
+        told: up to which of its events people were told of a loop by others than this process.
     """
 
     def __init__(
@@ -99,6 +108,7 @@ class Dispatcher:
         commands: Mapping[str, Command] | None = None,
         hints: ExecutionHints = ExecutionHints(),  # noqa: B008 - it is frozen
         noted: Mapping[str, Any] | None = None,
+        told: Told | None = None,
     ) -> None:
         self.service = service
         self.permissions = service.policy.permissions
@@ -108,6 +118,7 @@ class Dispatcher:
         self._auto_continue = auto_continue
         self._hints = hints
         self._noted = dict(noted or {})
+        self._told = told
         self._taken: OrderedDict[tuple[str, str, str], _Taken] = OrderedDict()
         """What was answered to the last messages, by conversation, person and message."""
         service.system(self._agent)  # an agent that is not there is noticed now
@@ -116,17 +127,16 @@ class Dispatcher:
         """Take what somebody said; gives what they are answered at once. The rest is told by `follow`.
 
         Raises:
-            InvalidMessage: it does not say who says what, and where: nobody can be answered.
+            InvalidMessage: it does not say who says it, and where: nobody can be answered.
             JournalFailure: nothing could be recorded; it may be said again.
         """
-        said.validate()
-        _check_ids(said)
+        _check_answerable(said)
         try:
             return await self.heed(said)
         except FlyballError as error:
             if _is_passing(error):
                 raise
-            return _answered(said, _Taken(ResponseType.ERROR, error.message))
+            return refusal(said, error)
 
     async def heed(self, said: UserMessage | UserSignal) -> UserResponse:
         """`take`, for a channel that tells of errors by itself: whatever goes wrong is raised.
@@ -182,11 +192,10 @@ class Dispatcher:
                 return known
             before = await self._before(said, talk, length, who, anew=anew)
             if before is not None and before.at not in OVER:
-                if before.at == "approve":
-                    self.permissions.check_sending_back(who)
-                if (answer := await self._fed_back(before.loop_id, said, who)) is not None:
+                about = await self._about(before, said, who)
+                if (answer := await self._fed_back(before.loop_id, said, who, about)) is not None:
                     return self._remembered(talk, said, answer)
-                continue  # it came to its end just now
+                continue  # it came to its end just now, or to an answer
             loop_id = talk.loop_id(length + 1)
             request = self._request(said, address, () if before is None else said_in(before))
             try:
@@ -242,20 +251,48 @@ class Dispatcher:
         told = Address.of_loop(state.metadata)
         return state if told is not None and told.conversation == talk.name else None
 
-    async def _fed_back(self, loop_id: str, said: UserMessage, who: Person) -> _Taken | None:
-        """Say something to a loop that is under way; None where it no longer is.
+    async def _about(self, before: AnyState, said: UserMessage, who: Person) -> str | None:
+        """The answer that words to a loop send back; `NO_ANSWER` where none waits, but one may come to.
+
+        Raises:
+            NotPermitted: one waits, and they are not those of somebody who may reject it.
+            UserError: one waits that they were not asked about yet.
+        """
+        if not isinstance(before, State) or not before.spec.output.approval:
+            return None
+        if before.at != "approve":
+            return NO_ANSWER
+        self.permissions.check_sending_back(who)
+        loop_id, name, this = before.loop_id, answer_id(before), identity_of(said)
+        since = waiting_since(await self.service.journal.read(loop_id))
+        told = self.service.told_up_to(loop_id, who.user_id)
+        if told < since and self._told is not None:
+            told = await self._told(loop_id)
+        if told >= since and self.service.told_up_to(loop_id, this) < since:
+            return name
+        for whom in (who.user_id, this):  # the same message once more is not said again
+            self.service.note_told(loop_id, whom, since)
+        raise UserError(
+            f"an answer has come meanwhile, and waits for approval ({name}): /approve lets it count; to send "
+            "it back, say this again"
+        )
+
+    async def _fed_back(
+        self, loop_id: str, said: UserMessage, who: Person, about: str | None
+    ) -> _Taken | None:
+        """Say something to a loop that is under way; None where it no longer is, or has come to an answer.
 
         Raises:
             UserError: something is attached, for which a loop that is under way has no place.
         """
         if said.attachments:
             raise UserError("what is attached can be said once the loop that is under way is over")
-        signal = Signal(SignalType.FEEDBACK, id=identity_of(said), by=who.user_id, text=said.content)
+        signal = Signal(SignalType.FEEDBACK, identity_of(said), who.user_id, said.content, about)
         try:
             stage = await self.service.signal(loop_id, signal)
         except SignalRefused:
             _, state = await self.service.load(loop_id)
-            if state.at in OVER:
+            if state.at in OVER or (state.at == "approve" and about is not None):
                 return None
             raise
         return _fed_back_to(loop_id, f", which is {stage}")
@@ -295,18 +332,57 @@ class Dispatcher:
         address = Address.of_loop(state.metadata)
         if address is None:
             return
-        async with aclosing(told_of(self.service, address, loop_id, after)) as told:
+        async with aclosing(self.tell(address, loop_id, after)) as told:
             async for response in told:
                 yield response
 
+    def tell(
+        self, address: Address, loop_id: str, after: int = 0, *, till_it_rests: bool = False
+    ) -> AsyncGenerator[UserResponse]:
+        """`follow`, for who knows whom to tell; see `told_of`. What they may see, their roles here say."""
 
-def _check_ids(said: UserMessage | UserSignal) -> None:
+        def roles_of(user_id: str) -> tuple[str, ...]:
+            here = UserMessage(
+                channel_type=address.channel_type,
+                channel_id=address.channel_id,
+                user_id=user_id,
+                thread_id=address.thread_id,
+            )
+            return tuple(self._roles(here))
+
+        return told_of(self.service, address, loop_id, after, till_it_rests=till_it_rests, roles_of=roles_of)
+
+
+def refusal(said: UserMessage | UserSignal, error: FlyballError) -> UserResponse:
+    """What somebody is answered whose words were not taken: why.
+
+    Raises:
+        InvalidMessage: they do not say who says them, and where: nobody can be answered.
+    """
+    _check_answerable(said)
+    return _answered(said, _Taken(ResponseType.ERROR, error.message))
+
+
+def _check_answerable(said: UserMessage | UserSignal) -> None:
+    """See that something says who says it, and where, whatever else is wrong with it.
+
+    Raises:
+        InvalidMessage: it does not.
+    """
+    if isinstance(said, UserSignal):
+        said.require("signal_id", "user_id")
+    else:
+        said.require("message_id", "channel_type", "channel_id", "user_id")
+    _check_ids(said, (*_PLACE, "message_id", "signal_id"))
+
+
+def _check_ids(said: UserMessage | UserSignal, names: tuple[str, ...] = _IDS) -> None:
     """See that ids are such as can be written down, and told apart.
 
     Raises:
         InvalidMessage: one is not.
     """
-    for name in _IDS:
+    for name in names:
         value: str = getattr(said, name, "")
         if len(value) > _LONGEST or not value.isprintable() or (value and not value.strip()):
             raise InvalidMessage(

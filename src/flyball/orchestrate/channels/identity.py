@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 import msgspec
+from msgspec.structs import replace
 
 from flyball.core.events import Event, Reopened, SignalReceived
 from flyball.core.forms.semstreams import UserMessage, UserSignal
-from flyball.core.signals import SignalType
+from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.channels.address import Address
 from flyball.orchestrate.family import loops_below
 from flyball.orchestrate.service import Service
@@ -38,13 +39,35 @@ async def known_as(service: Service, loop_id: str, said: UserMessage | UserSigna
         LoopNotFound: there is no such loop.
     """
     before = said.signal_id if isinstance(said, UserSignal) else said.message_id
-    events, state = await service.load(loop_id)
-    if _has(events, before, said.user_id, kind):
+    if await _is_known(service, loop_id, before, said.user_id, kind):
         return before
-    for below in await loops_below(service.journal, state):
-        if _has(await service.journal.read(below.loop_id), before, said.user_id, kind):
-            return before
     return identity_of(said)
+
+
+async def sent_as(service: Service, loop_id: str, signal: Signal) -> Signal:
+    """A signal that somebody sends on no channel, under an id of theirs alone; as it is where it has none.
+
+    Two who choose the same id do not take each other's signals away, also in loops under this one. What was
+    taken before there were such ids keeps the one that it came with.
+
+    Raises:
+        LoopNotFound: there is no such loop.
+    """
+    if not (signal.id and signal.by) or await _is_known(service, loop_id, signal.id, signal.by, signal.type):
+        return signal
+    whole = msgspec.json.encode(["sent", signal.by, signal.id])
+    return replace(signal, id=f"sent-{sha256(whole).hexdigest()[:_DIGITS]}")
+
+
+async def _is_known(service: Service, loop_id: str, name: str, by: str, kind: SignalType) -> bool:
+    """Whether a loop, or one under it, has taken something of somebody's under the very id."""
+    events, state = await service.load(loop_id)
+    if _has(events, name, by, kind):
+        return True
+    for below in await loops_below(service.journal, state):
+        if _has(await service.journal.read(below.loop_id), name, by, kind):
+            return True
+    return False
 
 
 def _has(events: Iterable[Event], name: str, by: str, kind: SignalType) -> bool:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -22,7 +21,8 @@ from flyball.core.forms.semstreams import UserResponse
 from flyball.orchestrate.beginnings import Beginnings
 from flyball.orchestrate.catalogue import LoopQuery
 from flyball.orchestrate.channels.address import Address
-from flyball.orchestrate.channels.following import told_of, whom_to_tell
+from flyball.orchestrate.channels.following import RolesOf, no_roles, told_of, whom_to_tell
+from flyball.orchestrate.permissions import Permission, Person
 from flyball.orchestrate.service import Service
 
 _log = logging.getLogger("flyball.channels")
@@ -32,20 +32,12 @@ _PAGE = 200
 """Loops that are asked for at once."""
 _ROOM = 256
 _ID = re.compile(
-    r"(?P<loop>.*?)/(?P<number>[0-9]{1,12})(?:/answer|(?P<of_several>/(?:piece|call|asked)/[0-9]+))?",
+    r"(?P<loop>.*?)/(?P<number>[0-9]{1,12})"
+    r"(?:/answer|(?P<of_several>/(?:piece|call|asked)/[0-9]+|/answer/[0-9a-f]{12}))?",
     re.DOTALL,
 )
 """The ids that `Telling` makes: the loop, the event's number, and which of the things that it has led to."""
 _OVER = frozenset([str(stage) for stage in Stage if stage.is_terminal])
-
-
-RolesOf: TypeAlias = Callable[[str], tuple[str, ...]]
-"""The roles of a person, by their id."""
-
-
-def no_roles(_: str) -> tuple[str, ...]:
-    """None, whoever it is."""
-    return ()
 
 
 class Outbox:
@@ -63,35 +55,44 @@ class Outbox:
         self._stirred.set()
 
     async def follow(
-        self, channel: str, last: str = "", user_id: str = "", roles_of: RolesOf = no_roles
+        self,
+        channel: str,
+        last: str = "",
+        user_id: str = "",
+        roles_of: RolesOf = no_roles,
+        follower: Person | None = None,
     ) -> AsyncGenerator[UserResponse]:
         """What is told on a channel (`type/id`), for ever; with `user_id`, to that person alone.
 
         `roles_of` gives the roles of somebody who is told something, beside those that the policy gives them.
+        `follower`: who follows, where it is a person; without one, whoever `user_id` names. Who may approve
+        is asked about answers that wait on the channel, also in loops of others; who may not sees none.
 
         Begins with what is not over, and, with `last`, the id of a response, with what came after that.
 
         Raises:
             FlyballError: a loop cannot be followed. Who comes again with the last id misses nothing.
         """
-        follower = _Follower(self._service, channel, user_id, roles_of)
-        self._followers.add(follower)
+        if follower is None and user_id:
+            follower = self._service.policy.person(user_id, roles_of(user_id))
+        here = _Follower(self._service, channel, user_id, roles_of, follower)
+        self._followers.add(here)
         try:
             async with self._starting:  # of two who come at once, one has it begin
                 if self._looking is None or self._looking.done():
                     beginnings = Beginnings(self._service.journal)
                     await beginnings.skip()
                     self._looking = asyncio.create_task(self._look(beginnings))
-            await follower.catch_up(last)
+            await here.catch_up(last)
             while True:
-                told = await follower.queue.get()
+                told = await here.queue.get()
                 if isinstance(told, Exception):
                     raise told
                 yield told
         finally:
-            self._followers.discard(follower)
+            self._followers.discard(here)
             self._rest()
-            await follower.aclose()
+            await here.aclose()
 
     def _rest(self) -> None:
         """Look no longer, if nobody follows."""
@@ -133,8 +134,14 @@ class Outbox:
 class _Follower:
     """Somebody who is told what is told on a channel."""
 
-    def __init__(self, service: Service, channel: str, user_id: str, roles_of: RolesOf) -> None:
+    def __init__(
+        self, service: Service, channel: str, user_id: str, roles_of: RolesOf, who: Person | None
+    ) -> None:
         self._roles_of = roles_of
+        self._who = who
+        reviews = who is not None and service.policy.permissions.allow(who, Permission.APPROVE)
+        self._whose = "" if reviews else user_id
+        """Whose loops are looked at: of others', who may approve is asked about answers that wait."""
         self._service = service
         self._channel = channel
         self._user_id = user_id
@@ -151,7 +158,7 @@ class _Follower:
         """Tell of loops that began before, as far as it was not told."""
         after_loop, number = place_of(last)
         since = await self._at(after_loop, number) if after_loop else None
-        query = LoopQuery(channel=self._channel, user_id=self._user_id, roots_only=True, limit=_PAGE)
+        query = LoopQuery(channel=self._channel, user_id=self._whose, roots_only=True, limit=_PAGE)
         while True:
             page = await self._service.loops(query)
             for one in page.loops:
@@ -164,7 +171,7 @@ class _Follower:
             query = replace(query, cursor=page.next)
 
     def _follow(self, loop_id: str, address: Address, after: int) -> None:
-        if loop_id not in self._known and self._user_id in ("", address.user_id):
+        if loop_id not in self._known and self._whose in ("", address.user_id):
             self._known.add(loop_id)
             task = asyncio.create_task(self._tell(loop_id, address, after))
             self._tasks.add(task)
@@ -172,10 +179,13 @@ class _Follower:
 
     async def _tell(self, loop_id: str, address: Address, after: int) -> None:
         try:
-            roles = self._roles_of(address.user_id)
-            async with aclosing(told_of(self._service, address, loop_id, after, roles=roles)) as told:
+            told = told_of(
+                self._service, address, loop_id, after, roles_of=self._roles_of, follower=self._who
+            )
+            async with aclosing(told):
                 async for response in told:
-                    await self.queue.put(response)
+                    if self._user_id in ("", response.user_id):
+                        await self.queue.put(response)
         except Exception as error:
             await self.queue.put(error)
 

@@ -3,7 +3,7 @@
     text      stream            a piece of an answer that is not finished
     calls     status            the model asks for a tool; for channels that want to hear of it
     waits     prompt            a call, or the answer, wants to be approved: what it is, and two actions
-              status            the answer does, for who may not approve it
+              status            the answer does, for who may not approve it; who may is asked (`review`)
               status            paused, resumed, a call waits for its result, tried again
     end       result            the answer, with its blocks
               error, status     why there is none; that it was cancelled
@@ -14,7 +14,11 @@ twice, after a crash, says the same thing under the same id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+from msgspec.structs import replace
 
 from flyball.core.errors import JournalCorrupt
 from flyball.core.events import (
@@ -47,11 +51,13 @@ from flyball.orchestrate.channels.blocks import blocks_of
 from flyball.orchestrate.commands import call_to_run
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.followed import Recorded
-from flyball.orchestrate.machines import AnyState, start, take
+from flyball.orchestrate.machines import AnyState, fold, start, take
 from flyball.orchestrate.machines import stage as stage_of
 from flyball.orchestrate.projections.summary import answer_of
 from flyball.orchestrate.state import State
 
+_DIGITS = 12
+_ANSWER = re.compile(rf"/(?P<number>[0-9]+)/answer(?:/[0-9a-f]{{{_DIGITS}}})?\Z")
 _ACTIONS = ((SignalType.APPROVE, "Approve", "primary"), (SignalType.REJECT, "Reject", "danger"))
 
 
@@ -80,6 +86,7 @@ class Telling:
         """The parts of the answer under way that text has come of."""
         self._asked: frozenset[str] = frozenset()
         """The calls that were asked about, and still wait."""
+        self._to_review = False
 
     def take(self, one: Recorded | StreamEvent) -> list[UserResponse]:
         """What is to be told of what has happened, in the order in which it happened.
@@ -100,6 +107,18 @@ class Telling:
     def rests(self) -> bool:
         """Whether nothing happens by itself any more: it is over, or waits for somebody."""
         return self._state is not None and at_rest(self._state)
+
+    @property
+    def to_review(self) -> bool:
+        """Whether the last event that was taken has an answer wait that who is told may not approve."""
+        return self._to_review
+
+    def review(self, reviewer: str) -> UserResponse:
+        """What somebody else, who may approve the answer that waits, is asked at the same place."""
+        assert isinstance(self._state, State), "an agent's answer waits"
+        assert self._to_review, "there is one"
+        known_as = sha256(reviewer.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
+        return replace(self._ask_about(self._state, f"answer/{known_as}"), user_id=reviewer)
 
     def _piece(self, piece: StreamEvent) -> list[UserResponse]:
         if isinstance(piece, Finish | Restart):
@@ -171,6 +190,7 @@ class Telling:
         if state.at == "approve":
             waiting[answer_id(state)] = -1
         new, self._asked = [call for call in waiting if call not in self._asked], frozenset(waiting)
+        self._to_review = not self._may_approve and any(waiting[call] < 0 for call in new)
         return [self._prompt(state, waiting[call]) for call in new]
 
     def _prompt(self, state: State, index: int) -> UserResponse:
@@ -180,12 +200,7 @@ class Telling:
             )
             return self._say(ResponseType.STATUS, said, f"{self._number}/answer")
         if index < 0:
-            answer = answer_so_far(state)
-            said = f"{state.spec.agent} has an answer ({answer_id(state)}): may it be given?"
-            blocks = blocks_of(answer, _last_message(state)) or (
-                ResponseBlock(type=str(BlockType.TEXT), content=answer),
-            )
-            return self._decide(said, answer_id(state), "answer", blocks)
+            return self._ask_about(state, "answer")
         call = call_to_run(state, index)
         name = f"call/{index}"
         arguments = ResponseBlock(type=str(BlockType.CODE), content=call.args_json, lang="json")
@@ -194,6 +209,15 @@ class Telling:
             return self._say(ResponseType.STATUS, said, f"{self._number}/{name}", [arguments])
         said = f"{state.spec.agent} wants to run {call.name} (call {call.id}): may it?"
         return self._decide(said, call.id, name, [arguments])
+
+    def _ask_about(self, state: State, name: str) -> UserResponse:
+        """What somebody is asked about the answer that waits."""
+        answer = answer_so_far(state)
+        said = f"{state.spec.agent} has an answer ({answer_id(state)}): may it be given?"
+        blocks = blocks_of(answer, _last_message(state)) or (
+            ResponseBlock(type=str(BlockType.TEXT), content=answer),
+        )
+        return self._decide(said, answer_id(state), name, blocks)
 
     def _decide(self, said: str, about: str, name: str, blocks: Iterable[ResponseBlock]) -> UserResponse:
         actions = [
@@ -238,6 +262,25 @@ _TOLD = {
     SignalType.APPROVE: "approved",
     SignalType.REJECT: "rejected",
 }
+
+
+def answer_told(response: UserResponse) -> int:
+    """The number of the event since which an answer waits that a response asks about; 0 of any other."""
+    found = _ANSWER.search(response.response_id) if response.type == ResponseType.PROMPT else None
+    return int(found["number"]) if found is not None else 0
+
+
+def waiting_since(events: Sequence[Event]) -> int:
+    """The number of the event by which an answer began to wait for approval that still does; 0 if none does.
+
+    Raises:
+        JournalCorrupt: the first event is none that a loop begins with.
+    """
+    state, since = fold(events[:1], "a loop"), 0
+    for number, event in enumerate(events[1:], 2):
+        take(state, event)
+        since = (since or number) if state.at == "approve" else 0
+    return since
 
 
 def signal_of(

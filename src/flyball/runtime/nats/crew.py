@@ -94,7 +94,9 @@ class Crew:
     ) -> DispatchWorker:
         service = Service(agents, NatsRuntime(self._journal), policy=options.get("policy", Policy()))
         given = {name: value for name, value in options.items() if name != "policy"}
-        return DispatchWorker(bus, self._journal, Dispatcher(service, **given), hold=hold)
+        return DispatchWorker(
+            bus, self._journal, Dispatcher(service, told=bus.told_up_to, **given), hold=hold
+        )
 
     async def __aenter__(self) -> Self:
         await check_synced(self._journal.connection.options)

@@ -20,7 +20,8 @@ from flyball.core.errors import InvalidMessage, InvalidRequest
 from flyball.core.forms.semstreams import UserMessage, UserResponse, UserSignal
 from flyball.core.ids import new_id
 from flyball.orchestrate.channels import Dispatcher
-from flyball.orchestrate.channels.outbox import Outbox, RolesOf
+from flyball.orchestrate.channels.following import RolesOf
+from flyball.orchestrate.channels.outbox import Outbox
 from flyball.orchestrate.service import Service
 
 _LAST = "last-event-id"
@@ -66,7 +67,9 @@ def channel_operations(heartbeat: float) -> list[Operation]:
     async def follow_channel(asking: Asking) -> Stream:
         query = asking.query(ResponsesQuery)
         last = asking.headers.get(_LAST) or query.after
-        told = outboxes(asking.service).follow(_channel(asking), last, query.user_id, _roles_of(asking))
+        told = outboxes(asking.service).follow(
+            _channel(asking), last, query.user_id, _roles_of(asking), asking.person
+        )
         return Stream(_frames(told, heartbeat), again=True)
 
     base = "/api/channels/{channel_type}/{channel_id}"

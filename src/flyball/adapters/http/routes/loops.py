@@ -18,6 +18,7 @@ from flyball.core.deferred import DeferredToolResult
 from flyball.core.errors import UserError
 from flyball.core.events import Stage
 from flyball.core.signals import Signal, SignalType
+from flyball.orchestrate.channels.identity import sent_as
 from flyball.orchestrate.contracts import SystemResponse
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.permissions import Permission
@@ -152,6 +153,7 @@ async def send_signal(asking: Asking) -> Answer:
     said, loop_id = await asking.document(Said), asking.values["loop_id"]
     by = asking.principal.name or said.by  # who has a token speaks under its name
     signal = Signal(said.type, said.id, by, said.text, said.call_id)
+    signal = await sent_as(asking.service, loop_id, signal)
     return Answer(Stood(loop_id, await asking.service.signal(loop_id, signal, who=asking.person)))
 
 

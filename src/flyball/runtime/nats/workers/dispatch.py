@@ -16,12 +16,21 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.errors import InvalidMessage
-from flyball.core.forms.semstreams import ResponseType, UserMessage, UserResponse, UserSignal
-from flyball.orchestrate.channels.dispatcher import Dispatcher
-from flyball.orchestrate.channels.following import told_of, whom_to_tell
+from flyball.core.forms.semstreams import (
+    Category,
+    Refusal,
+    ResponseType,
+    UserMessage,
+    UserResponse,
+    UserSignal,
+)
+from flyball.orchestrate.channels.dispatcher import Dispatcher, refusal
+from flyball.orchestrate.channels.following import whom_to_tell
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, decode_entry
@@ -80,18 +89,18 @@ class DispatchWorker:
             await self._tell(await self._loop_of(delivery))
 
     async def _take(self, delivery: Delivery) -> None:
-        said = read_payload(await self._bus.opened(delivery), delivery.subject).payload
-        if not isinstance(said, UserMessage | UserSignal):
-            raise not_for(delivery.subject, said, "a UserMessage or a UserSignal")
-        if not _is_said_at(said, delivery.subject):
-            kind, name = said.channel_type, said.channel_id
-            raise InvalidMessage(
-                f"a {type(said).__name__} on {delivery.subject} is of the channel "
-                f"{kind[:100]!r}, {name[:100]!r}: it is answered there, and belongs on "
-                "user.message.<channel_type>.<channel_id>",
-                subject=delivery.subject,
-            )
-        await self._publish(await self._dispatcher.take(said))
+        """Take what somebody says. What is wrong with it they are told; only if nobody can be, it is raised.
+
+        Raises:
+            InvalidMessage: it does not say who says it, and where, or says so elsewhere.
+        """
+        data, subject = await self._bus.opened(delivery), delivery.subject
+        try:
+            said = _read(data, subject)
+        except InvalidMessage as error:
+            await self._publish(_refused(data, subject, error))
+        else:
+            await self._publish(await self._dispatcher.take(said))
 
     # Telling
 
@@ -107,7 +116,7 @@ class DispatchWorker:
             if address is None:
                 return
             known = await self._bus.told_up_to(loop_id)
-            told = told_of(self._dispatcher.service, address, loop_id, known, till_it_rests=True)
+            told = self._dispatcher.tell(address, loop_id, known, till_it_rests=True)
             last = known
             async with aclosing(joined(told, _JOINED)) as responses:
                 async for response in responses:
@@ -130,6 +139,89 @@ class DispatchWorker:
             f"{where}/{response.user_id}/{response.response_id}"  # elsewhere there may be another of that id
         )
         await self._bus.publish(where, write(response, response.response_id), name)
+
+
+class _Kind(Struct, frozen=True):
+    category: str
+
+
+class _Speaker(Struct, frozen=True):
+    channel_type: str
+    channel_id: str
+    user_id: str
+    thread_id: str = ""
+    message_id: str = ""
+    signal_id: str = ""
+
+
+class _Spoken(Struct, frozen=True):
+    """Of what somebody said, only who says it, and where."""
+
+    type: _Kind
+    payload: _Speaker
+
+
+def _read(data: bytes, subject: str) -> UserMessage | UserSignal:
+    """What somebody says on a subject.
+
+    Raises:
+        InvalidMessage: it cannot be read, lacks something, or belongs on another subject.
+        JournalTooNew: newer workers read it.
+    """
+    said = read_payload(data, subject).payload
+    if not isinstance(said, UserMessage | UserSignal):
+        raise not_for(subject, said, "a UserMessage or a UserSignal")
+    if not _is_said_at(said, subject):
+        kind, name = said.channel_type, said.channel_id
+        raise InvalidMessage(
+            f"a {type(said).__name__} on {subject} is of the channel "
+            f"{kind[:100]!r}, {name[:100]!r}: it is answered there, and belongs on "
+            "user.message.<channel_type>.<channel_id>",
+            subject=subject,
+        )
+    return said
+
+
+def _refused(data: bytes, subject: str, error: InvalidMessage) -> UserResponse:
+    """What somebody is answered who said what cannot be taken.
+
+    Raises:
+        InvalidMessage: that error, where it does not say who said it, and that it was here.
+    """
+    said = None
+    if error.details.get("reason") in (Refusal.BAD_PAYLOAD, Refusal.INVALID):
+        said = _speaker_in(data)
+    if said is None or not _is_said_at(said, subject):
+        raise error
+    try:
+        return refusal(said, error)
+    except InvalidMessage:
+        raise error from None
+
+
+def _speaker_in(data: bytes) -> UserMessage | UserSignal | None:
+    """What was said without its contents, where these cannot be read; None where nobody says who they are."""
+    try:
+        spoken = msgspec.json.decode(data, type=_Spoken)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    who, kind = spoken.payload, spoken.type.category
+    if kind == Category.USER_MESSAGE:
+        return UserMessage(
+            message_id=who.message_id,
+            channel_type=who.channel_type,
+            channel_id=who.channel_id,
+            user_id=who.user_id,
+            thread_id=who.thread_id,
+        )
+    if kind == Category.SIGNAL:
+        return UserSignal(
+            signal_id=who.signal_id,
+            channel_type=who.channel_type,
+            channel_id=who.channel_id,
+            user_id=who.user_id,
+        )
+    return None
 
 
 def _is_said_at(said: UserMessage | UserSignal, subject: str) -> bool:
