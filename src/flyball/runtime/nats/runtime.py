@@ -9,6 +9,7 @@ The caller asks for a loop, and then reads its journal. It may go away at any ti
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
@@ -19,7 +20,7 @@ from typing_extensions import Unpack
 
 from flyball.core.clock import Clock
 from flyball.core.context import DepsT
-from flyball.core.errors import JournalUnreachable, SignalRefused, WorkPutAside
+from flyball.core.errors import JournalFailure, JournalFull, JournalUnreachable, SignalRefused, WorkPutAside
 from flyball.core.events import Event, Stage, Started
 from flyball.core.ids import new_id
 from flyball.core.messages import Content
@@ -50,12 +51,17 @@ from flyball.runtime.nats.layout import Layout
 from flyball.runtime.nats.messages.told import write_signal, write_task
 from flyball.runtime.nats.messages.work import write_outside_result
 from flyball.runtime.nats.naming import is_inbox
+from flyball.runtime.nats.room import lacks_room
+from flyball.runtime.nats.stored import no_room
 from flyball.runtime.nats.stuck import Stuck, noticing
 from flyball.runtime.nats.subjects import deltas_subject, result_subject, signal_subject, task_subject
 from flyball.runtime.nats.workers.loop import REPLY
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
+
+_LOOK = 3.0
+"""Seconds after which who waits for a loop to be begun looks whether there is room for it."""
 
 
 class NatsRuntime:
@@ -106,6 +112,7 @@ class NatsRuntime:
         Raises:
             DepsError: dependencies were passed: they do not travel, workers bind their own.
             JournalUnreachable: no loop worker took it up. It is on the wire all the same.
+            JournalFull: there is no room to record it; see `begin`.
         """
         check_submitted(options, self.journal)
         bindings, started, _ = await agent.beginning(prompt, options)
@@ -157,24 +164,46 @@ class NatsRuntime:
             LoopMismatch: the id belongs to a loop with another prompt, history or spec.
             JournalUnreachable: no loop worker took it up. It is on the wire all the same, and one that comes
                 later does.
+            JournalFull: there is no room to record it. If it is on the wire, it begins when there is.
             WorkPutAside: no worker could do anything with it.
         """
         loop_id = started.loop_id
         events = await self.ask_for(started)
         if not events:
-            patience = self.journal.connection.patience
             async with noticing(self.bus, loop_id) as stuck:
-                begun = await stuck.unless(self.journal.wait(loop_id, 0, patience))
-            if not begun:
+                await stuck.unless(self._taken_up(loop_id, len(write_task(started))))
+            check_same(await self.journal.read(loop_id), started)
+            return 1
+        check_same(events, started)
+        return len(events)
+
+    async def _taken_up(self, loop_id: str, size: int) -> None:
+        """Wait until a loop is recorded that was asked for by a message of this size; see `begin`."""
+        patience = self.journal.connection.patience
+        until = time.monotonic() + patience
+        while not await self.journal.wait(loop_id, 0, min(_LOOK, until - time.monotonic())):
+            if await self._lacks_room(size):
+                raise self._no_room(f"there is no room to begin loop {loop_id!r}", loop_id)
+            if time.monotonic() >= until:
                 raise JournalUnreachable(
                     f"no loop worker has taken up loop {loop_id!r} in {patience:g} s: is one running? "
                     "(flyball worker … --serve loop)",
                     loop_id=loop_id,
                 )
-            check_same(await self.journal.read(loop_id), started)
-            return 1
-        check_same(events, started)
-        return len(events)
+
+    async def _not_taken(self, loop_id: str, what: str, size: int) -> JournalFailure:
+        """Why nobody has taken something that is on the wire, of this size: no room for it, or nobody."""
+        if await self._lacks_room(size):
+            return self._no_room(f"there is no room to record {what} for loop {loop_id!r}", loop_id)
+        return JournalUnreachable(
+            f"no loop worker has taken {what} for loop {loop_id!r}: is one running?", loop_id=loop_id
+        )
+
+    async def _lacks_room(self, size: int) -> bool:
+        return await lacks_room(self.connection, size, self.journal.layout.replicas)
+
+    def _no_room(self, said: str, loop_id: str) -> JournalFull:
+        return no_room(self.connection.identity, said, loop_id=loop_id)
 
     async def run(
         self, bindings: Bindings, journal: Journal | None, started: Started, clock: Clock
@@ -238,6 +267,7 @@ class NatsRuntime:
 
         Raises:
             JournalUnreachable: no loop worker took it. It is on the wire, and one that comes later does.
+            JournalFull: there is no room to record it. If it is on the wire, it is taken when there is.
         """
         signal = as_signal(signal, text, call_id, by)
         if is_flow(await self.journal.read(loop_id)):
@@ -253,9 +283,9 @@ class NatsRuntime:
             if not answer.done():
                 answer.set_result(message.data == b"1")
 
+        data = write_signal(loop_id, signal, SYSTEM_CLOCK.now())
         subscription = await connection.subscribe(inbox, heard)
         try:
-            data = write_signal(loop_id, signal, SYSTEM_CLOCK.now())
             where, name = signal_subject(loop_id), f"{loop_id}/signal/{new_id()}"
             await self.bus.publish(where, data, name, loop_id=loop_id, more={REPLY: inbox})
             async with asyncio.timeout(connection.patience):
@@ -271,10 +301,7 @@ class NatsRuntime:
             _, state = await load(self.journal, loop_id)
             if signal.id in state.signals:
                 return stage_if_taken(state)
-            raise JournalUnreachable(
-                f"no loop worker has taken the signal {signal.type} for loop {loop_id!r}: is one running?",
-                loop_id=loop_id,
-            ) from None
+            raise await self._not_taken(loop_id, f"the signal {signal.type}", len(data)) from None
         finally:
             if not connection.closed:
                 await subscription.unsubscribe()
@@ -305,6 +332,7 @@ class NatsRuntime:
 
         Raises:
             JournalUnreachable: no loop worker took them. They are on the wire, and one that comes later does.
+            JournalFull: there is no room to record them. Those on the wire are taken when there is.
         """
         events, state = await load(self.journal, loop_id)
         if wanted is not None:
@@ -317,11 +345,13 @@ class NatsRuntime:
     async def _answer(self, loop_id: str, results: Sequence[OutsideResult]) -> None:
         events, state = await load(self.journal, loop_id)
         length, returned = len(events), answers(state, results, SYSTEM_CLOCK.now())
+        size = 0
         for event in returned:
             effect = effect_id(state, "execute", event.index)
             # Not the name of what the tool itself has said: that it is deferred.
             data = write_outside_result(loop_id, effect, event, name := f"{effect}/outside/{new_id()}")
             await self.bus.publish(result_subject(effect), data, name, loop_id=loop_id)
+            size = max(size, len(data))
         try:
             async with asyncio.timeout(self.journal.connection.patience):
                 while any(accepts(state, event) for event in returned):
@@ -330,10 +360,7 @@ class NatsRuntime:
                         apply(state, event)
                         length += 1
         except TimeoutError:
-            raise JournalUnreachable(
-                f"no loop worker has taken the results for loop {loop_id!r}: is one running?",
-                loop_id=loop_id,
-            ) from None
+            raise await self._not_taken(loop_id, "the results", size) from None
         answers(state, results, 0.0)  # somebody else's may have been first
 
     @property

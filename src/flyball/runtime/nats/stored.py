@@ -68,12 +68,15 @@ def not_taken(who: Identity, what: str, refusal: Refusal, **details: Any) -> Jou
     """The error of something that a server has not taken: that it has no room can pass, and is told apart."""
     if refusal.err_code not in FULL:
         return JournalFailure(f"NATS does not take {what}: {refusal.description}", **details)
+    return no_room(who, f"NATS does not take {what} ({refusal.description})", **details)
+
+
+def no_room(who: Identity, said: str, **details: Any) -> JournalFull:
+    """The error of something that waits for room, with how to make some."""
     told = "the account on this server has no room for more: raise its limits, or the server's"
     if who.tenant:
         told = (
             f"the tenant {who.tenant!r} has used up its quota: raise it (flyball tenants quota {who.tenant} "
             "--disk …), and what waits goes on"
         )
-    return JournalFull(
-        f"NATS does not take {what} ({refusal.description}): {told}", tenant=who.tenant, **details
-    )
+    return JournalFull(f"{said}: {told}", tenant=who.tenant, **details)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
-from flyball import Agent
+from flyball import Agent, CallDeferred, Deferred, DeferredToolResult, tool
 from flyball.core.errors import (
     JournalFailure,
     JournalFull,
@@ -19,6 +21,8 @@ from flyball.core.errors import (
     UnknownTenant,
     UserError,
 )
+from flyball.core.events import Ended
+from flyball.core.signals import SignalType
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions, NatsRuntime
 from flyball.runtime.nats.accounts import Folder, Quota
 from flyball.runtime.nats.accounts.claims import account_claims, creds_text, user_claims
@@ -30,10 +34,15 @@ from flyball.runtime.nats.accounts.sharing import imports
 from flyball.runtime.nats.accounts.system import system_account
 from flyball.runtime.nats.connection import Connection, connect
 from flyball.runtime.nats.identity import Role, claims_in, identity_of, tags_of
-from flyball.testing import ScriptedEngine
+from flyball.runtime.nats.room import lacks_room
+from flyball.testing import ScriptedEngine, tool_call
 from flyball.testing.conformance.samples import numbered
+from tests.inference.wrapped import logged
 from tests.patience import PATIENCE
 from tests.runtime.nats.accounts.conftest import Operated
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
 
 
 async def test_what_one_tenant_has_no_other_sees(acme: Operated) -> None:
@@ -230,6 +239,104 @@ async def test_a_full_account_waits_and_goes_on_when_there_is_room(acme: Operate
         for loop in range(fitted):
             assert await runtime.journal.wait(f"filler-{loop}", 0)
             assert (await runtime.result(agent, f"filler-{loop}")).output == "Hello."
+
+
+async def left(given: Operated, room: int) -> None:
+    """Leave acme room for so many bytes more."""
+    used = (await given.tenancy.used("acme"))[0].disk
+    await given.tenancy.change("acme", Quota(disk=used + room))
+
+
+async def test_callers_of_a_full_account_are_all_told_that_it_is(acme: Operated) -> None:
+    """Also those whose message still had room, and what a loop worker records of it has none."""
+    agent = Agent(ScriptedEngine(*["Hello."] * 12), name="greeter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.ALL)) as journal,
+        Crew(journal, [agent]),
+        await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        await left(acme, 550_000)
+        asked = [runtime.submit(agent, "x" * 100_000, loop_id=f"loop-{n}") for n in range(12)]
+        done = await asyncio.gather(*asked, return_exceptions=True)
+        assert {type(one) for one in done} in ({str, JournalFull}, {JournalFull})
+
+
+@pytest.fixture
+async def saying(acme: Operated) -> AsyncGenerator[asyncio.Queue[str]]:
+    """The subjects on which something is said to loop workers."""
+    said: asyncio.Queue[str] = asyncio.Queue()
+    line = await connect(msgspec.structs.replace(acme.options, credentials=acme.folder.visitor("acme")))
+
+    async def heard(message: Msg) -> None:
+        await said.put(message.subject)
+
+    for subject in ("agent.task.*", "agent.signal.*", "tool.result.*"):
+        await line.subscribe(subject, heard)
+    await line.flush()
+    yield said
+    await line.aclose()
+
+
+async def test_what_is_on_the_wire_when_an_account_is_full_waits_there(
+    acme: Operated, saying: asyncio.Queue[str]
+) -> None:
+    """Who waits for it is told of that, and not that nobody is there to take it."""
+
+    @tool
+    async def stock() -> int:
+        """How many there are; somebody goes and counts them."""
+        raise CallDeferred
+
+    script = (tool_call("stock", {}), "Seven.", "Seven.")
+    agent = Agent(ScriptedEngine(*script), tools=[stock], name="shop")
+    options = msgspec.structs.replace(acme.creds("acme", Role.API), patience=5.0)
+
+    async def told(waiting: Coroutine[Any, Any, Any], where: str) -> JournalFull:
+        """What somebody is told who said something before the account was full."""
+        task = asyncio.ensure_future(waiting)
+        while not (await saying.get()).startswith(where):
+            pass
+        await left(acme, 0)
+        with pytest.raises(JournalFull, match="the tenant 'acme' has used up its quota") as caught:
+            await task
+        await acme.tenancy.change("acme", Quota(disk=64 * 2**20))
+        return caught.value
+
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.ALL)) as journal,
+        await NatsRuntime.open(options) as runtime,
+        asyncio.timeout(PATIENCE),
+    ):
+        why = await told(runtime.submit(agent, "How many?", loop_id="loop"), "agent.task.")
+        assert "there is no room to begin loop 'loop'" in str(why)
+        assert (why.retryable, why.details["loop_id"]) == (True, "loop")
+        async with Crew(journal, [agent]):
+            assert await runtime.journal.wait("loop", 0)
+            with pytest.raises(Deferred) as deferred:
+                await runtime.result(agent, "loop")
+        (request,) = deferred.value.requests
+        result = DeferredToolResult("stock", request.tool_call_id, 7)
+        why = await told(runtime.signal("loop", SignalType.FEEDBACK, "Hurry."), "agent.signal.")
+        assert "there is no room to record the signal feedback for loop 'loop'" in str(why)
+        why = await told(runtime.answer("loop", [result]), "tool.result.")
+        assert "there is no room to record the results for loop 'loop'" in str(why)
+        async with Crew(journal, [agent]):
+            while not isinstance((events := await runtime.journal.read("loop"))[-1], Ended):
+                await runtime.journal.wait("loop", len(events))
+            assert (await runtime.result(agent, "loop")).output == "Seven."
+
+
+async def test_credentials_that_may_not_ask_for_room_do_no_harm(acme: Operated) -> None:
+    """As those of an earlier release: then it is not known."""
+    line = await connect(acme.creds("acme", Role.LOOP))
+    with logged("flyball.nats") as said:
+        try:
+            await left(acme, 0)
+            assert not await lacks_room(line, 10, 1)
+        finally:
+            await line.aclose()
+    assert not said
 
 
 async def test_names_that_cannot_be_and_those_that_are_there(acme: Operated) -> None:

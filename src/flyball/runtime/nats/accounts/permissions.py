@@ -88,7 +88,8 @@ _ANSWERING = ("_R_.>", f"{INBOX}.model.>", f"{INBOX}.all.>")
 """Telling a model worker that somebody listens. The server itself makes subjects of answers to other accounts
 (`_R_`); the others are for who is in this one."""
 _API = (
-    (*_READING, *_JOURNAL, *_WIRE, f"{_JS}.STREAM.MSG.DELETE.{DEAD}", *_ANSWERING),
+    # INFO: how much of the quota is left, for who waits in vain.
+    (*_READING, *_JOURNAL, *_WIRE, f"{_JS}.STREAM.MSG.DELETE.{DEAD}", f"{_JS}.INFO", *_ANSWERING),
     ("fly.n.>", "fly.d.*", "fly.dead.>", "user.response.>"),
 )
 _LOOP = (
