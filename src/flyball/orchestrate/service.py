@@ -48,6 +48,7 @@ from flyball.orchestrate.family import WaitingCall
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machines import AnyState, stage
+from flyball.orchestrate.matching import check_bound
 from flyball.orchestrate.permissions import Permission, Person, Policy, owner_of
 from flyball.orchestrate.projections.summary import LoopSummary
 from flyball.orchestrate.recorded import calls_waiting, load_any
@@ -81,6 +82,8 @@ class Service:
         policy: who may say what to loops, where it is said who speaks.
         lasting: whether a loop that is left unfinished is gone on with by a service that comes after this one
             (`served_by`); without it, that is for whoever began it to say.
+        stands_in: whether the first agent goes on with recorded loops of agents that are not here, by their
+            recorded policy; without it, they are refused with UnknownAgent.
         options: what `System` takes besides (`planner`, `redundancy`, ...).
     """
 
@@ -93,6 +96,7 @@ class Service:
         dead: DeadLetters | None = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
         lasting: bool = True,
+        stands_in: bool = False,
         **options: Any,
     ) -> None:
         self.runtime = runtime
@@ -104,6 +108,7 @@ class Service:
             self._options["deps"] = deps
         self.responded: Responded | None = None
         """Is told of every response, where somebody wants that: whoever counts them."""
+        self._stands_in = stands_in
         self._systems: dict[str, ServedSystem] = {}
         for agent in agents:
             name = agent.config.name
@@ -428,6 +433,22 @@ class Service:
         elif not (self._drives(loop_id) or is_claimed(self.journal, loop_id)):
             self._begun(system.go_on(loop_id), loop_id)
 
+    async def check_at_hand(self, loop_id: str) -> None:
+        """See that what a loop counts on is here, so that it can be driven on; one that is over needs none.
+
+        Raises:
+            LoopNotFound: there is no such loop.
+            UnknownAgent: its agent is not here.
+            UserError: a validator, a filter, an editor or another such part of its agent is not.
+        """
+        _, state = await self.load(loop_id)
+        if state.at == "done":
+            return
+        system = self._of(state)
+        if isinstance(state, State):
+            engine = self._other_engine(system, state.spec.model)
+            check_bound(state.spec, system.bindings_for(state.spec, engine))
+
     async def fork(
         self,
         loop_id: str,
@@ -494,8 +515,11 @@ class Service:
     # Inside
 
     def _of(self, state: AnyState) -> ServedSystem:
-        """The system of the agent that a recorded loop is of."""
-        return self.system(self._name_of(state))
+        """The system that goes on with a recorded loop: that of its agent, or what stands in for it."""
+        name = self._name_of(state)
+        if self._stands_in and name not in self._systems:
+            return next(iter(self._systems.values()))
+        return self.system(name)
 
     def _reader_of(self, state: AnyState) -> System:
         """The same, for who only reads: then there need be no such agent."""

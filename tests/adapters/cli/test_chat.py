@@ -188,16 +188,40 @@ def test_an_interrupted_run_is_told_of_and_what_is_said_reaches_it(process: Flyb
     assert run["stage"] == "complete"
 
 
-async def test_a_run_whose_agent_is_elsewhere_is_not_waited_for(process: Flyball) -> None:
-    agent, place = Agent(Scripted("hangs"), name="clerk"), "order-17"
+async def interrupted(agent: Agent[Any, Any], loop_id: str) -> None:
+    """Begin a run of a program's, and leave it before anything was answered."""
     async with Shared().open() as journal, LocalRuntime(journal) as runtime:
-        await runtime.submit(agent, "A story.", loop_id=place)
+        await runtime.submit(agent, "A story.", loop_id=loop_id)
+
+
+async def test_a_run_of_an_agent_with_a_name_is_gone_on_with(process: Flyball, home: Path) -> None:
+    await interrupted(Agent(Scripted("hangs"), name="clerk"), "order-17")
+    said = process("chat", "--resume", "order-17", "-q", "-m", "scripted:echo", stdin="More.\nAnd?\n")
+    assert said.err.count("run order-17 is not over") == 1
+    assert said.code == 0
+    assert said.out.splitlines()[-2:] == ["A story. | More.", "A story. | More. | And?"]
+    assert [run["agent"] for run in process("runs", "--json").json] == ["agent", "clerk"]
+
+
+async def test_a_run_of_an_agent_with_a_name_is_resumed_by_a_command(process: Flyball, home: Path) -> None:
+    await interrupted(Agent(Scripted("hangs"), name="clerk"), "order-17")
+    said = process("chat", "--resume", "order-17", "-q", "-m", "scripted:echo", stdin="/resume\n")
+    assert (said.code, said.out) == (0, "A story.\n")
+
+
+async def test_what_nobody_here_would_hear_is_not_said(process: Flyball, home: Path) -> None:
+    def agreeable(output: str) -> str:
+        return output
+
+    await interrupted(Agent(Scripted("hangs"), name="clerk", validators=[agreeable]), "order-17")
     said = process(
-        "chat", "--resume", place, "-q", "-m", "scripted:echo", stdin="More.\n/resume\n/new other\n"
+        "chat", "--resume", "order-17", "-q", "-m", "scripted:echo", stdin="More.\n/resume\n/new other\n"
     )
-    assert said.err.count(f"run {place} is not over") == 2
-    assert "there is no agent 'clerk' here" in said.err
+    assert said.err.count("run order-17 is not over") == 1
+    assert said.err.count("begun by an agent with output validators") == 2
     assert said.out == "other\n"
+    _, events = await recorded(home, "order-17")
+    assert not [event for event in events if isinstance(event, SignalReceived)]
 
 
 def test_who_has_no_name_talks_too(flyball: Flyball, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,6 +373,22 @@ def test_who_goes_on_with_a_run_that_waits_is_asked(
     terminal.type(keys)
     terminal.wait_for(told)
     assert terminal.end() == 0
+
+
+async def test_an_answer_of_an_agent_with_a_name_is_approved(on_terminal: OnTerminal, home: Path) -> None:
+    clerk = Agent(Scripted("echo"), name="clerk", output_approval=True)
+    async with Shared().open() as journal, LocalRuntime(journal) as runtime:
+        await runtime.submit(clerk, "A story.", loop_id="order-17")
+        await journal.wait("order-17", 1)  # Started, ModelAnswered: now it waits
+    terminal = on_terminal("chat", "--resume", "order-17", "-m", "scripted:echo")
+    terminal.wait_for("[y/N, or why not] ")
+    terminal.type("y\n")
+    terminal.wait_for("A story.")
+    terminal.wait_for("\n> ")
+    terminal.type("\x04")
+    assert terminal.end() == 0
+    state, _ = await recorded(home, "order-17")
+    assert state.outcome == "success"
 
 
 def test_a_stopped_answer_is_gone_on_with_or_cancelled(on_terminal: OnTerminal, home: Path) -> None:

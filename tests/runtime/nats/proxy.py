@@ -42,12 +42,10 @@ class Proxy:
         task = asyncio.current_task()
         assert task is not None
         self._lines.add(task)
+        ends = [writer]
         try:
             there, back = await asyncio.open_connection(*self._server)
-        except OSError:
-            writer.close()
-            return
-        try:
+            ends.append(back)
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._pump("up", reader, back, both_end := Ending()))
                 both.create_task(self._pump("down", there, writer, both_end))
@@ -55,10 +53,18 @@ class Proxy:
             pass
         finally:
             self._lines.discard(task)
-            for end in (writer, back):
+            for end in ends:
                 end.close()
                 with suppress(OSError):
                     await end.wait_closed()
+
+    async def aclose(self) -> None:
+        """End all lines: none is left to whoever comes after."""
+        await asyncio.sleep(0)  # one that came just now is known, too
+        lines = list(self._lines)
+        for line in lines:
+            line.cancel()
+        await asyncio.gather(*lines, return_exceptions=True)
 
     async def _pump(
         self, way: Way, source: asyncio.StreamReader, target: asyncio.StreamWriter, ending: Ending
@@ -120,3 +126,4 @@ async def proxied(url: str) -> AsyncGenerator[tuple[Proxy, str]]:
         yield proxy, f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
+        await proxy.aclose()

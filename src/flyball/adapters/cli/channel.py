@@ -6,6 +6,9 @@ told are the dispatcher's. What is the terminal's own:
 - Who sits at it owns the journal's file, and is an admin.
 - What is said replies to the loop that waits for somebody, else to the last one that was answered. An answer
   that failed or was stopped is not part of what was said; its loop stays recorded.
+- It goes on with any agent's loop, as `flyball resume` does: by its recorded policy, with the model and the
+  tools that were recorded or are named. Where a part of the agent is missing here (a validator, an editor),
+  what is said to its loop is refused.
 - Nothing is driven while the prompt waits for a line: what is not over stays as it is recorded, and others
   may go on with it.
 """
@@ -118,7 +121,7 @@ class TerminalChannel:
         options: dict[str, Any] = {**origin.options(), "instructions": self._instructions}
         opened = AsyncExitStack()
         agent = await opened.enter_async_context(outfitted(origin, options))
-        service = Service([agent], self._runtime, lasting=False)
+        service = Service([agent], self._runtime, lasting=False, stands_in=True)
         opened.push_async_callback(service.aclose)
         dispatcher = Dispatcher(
             service,
@@ -211,6 +214,9 @@ class TerminalChannel:
 
     async def _exchanged(self, said: UserMessage) -> int:
         assert self._dispatcher is not None
+        is_told = self._waits and said.reply_to == self.at and command_in(said.content) is None
+        if is_told and not is_claimed(self.journal, self.at):
+            await self._service.check_at_hand(self.at)  # else nobody would hear what is said
         taken = await self._dispatcher.heed(said)
         if taken.type == ResponseType.TEXT:
             if taken.content:
@@ -233,7 +239,7 @@ class TerminalChannel:
         _, state = await service.load(loop_id)
         self.at = self._followed = loop_id
         self._waits = not (is_driven or at_rest(state))
-        if self._waits:  # its agent is not here
+        if self._waits:  # nobody drives it
             err().print(self._standing(state), style="yellow", soft_wrap=True)
             return 0
         answer = Answer(
