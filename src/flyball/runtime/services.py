@@ -232,7 +232,7 @@ class NatsDeadLetters:
         from flyball.runtime.nats.dead import dead_letters
 
         return [
-            DeadLetter(number, dead.subject, dead.code, dead.reason, dead.at, dead.times)
+            DeadLetter(number, dead.shown, dead.code, dead.reason, dead.at, dead.times)
             for number, dead in await dead_letters(self._runtime.bus)
         ]
 

@@ -52,7 +52,7 @@ async def _dead(numbers: tuple[int, ...], cluster: Cluster, *, requeue: bool, as
             [
                 {
                     "number": number,
-                    "subject": one.subject,
+                    "subject": one.shown,
                     "code": one.code,
                     "reason": one.reason,
                     "at": one.at,
@@ -64,7 +64,7 @@ async def _dead(numbers: tuple[int, ...], cluster: Cluster, *, requeue: bool, as
     for number, one in found:
         when = datetime.fromtimestamp(one.at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
         did = "requeued  " if requeue else ""
-        out().print(f"{number:>4}  {when}  {did}{one.subject}  {one.code}: {one_line(one.reason, 300)}")
+        out().print(f"{number:>4}  {when}  {did}{one.shown}  {one.code}: {one_line(one.reason, 300)}")
     if not found:
         out().print("nothing was put aside", style="dim")
     return 0

@@ -28,6 +28,7 @@ from flyball.core.errors import (
 from flyball.runtime.nats.asking import NOBODY, Asker, Unanswered
 from flyball.runtime.nats.denials import Denials
 from flyball.runtime.nats.identity import identity_of, is_text
+from flyball.runtime.nats.naming import unsalted
 from flyball.runtime.nats.stored import no_answer_yet
 
 if TYPE_CHECKING:
@@ -127,6 +128,12 @@ class Connection:
         return self._client.max_payload
 
     @property
+    def server(self) -> tuple[str, str]:
+        """The server that it speaks to, or did last: its id, and its name."""
+        info: dict[str, str] = self._client._server_info
+        return info["server_id"], info["server_name"]
+
+    @property
     def closed(self) -> bool:
         """Whether it was closed."""
         return self._client.is_closed
@@ -165,7 +172,7 @@ class Connection:
         try:
             await self._client.publish(subject, data, reply=reply)
         except ConnectionClosedError as error:
-            raise self._was_closed(subject) from error
+            raise self._was_closed(unsalted(subject)) from error
 
     @contextmanager
     def on_refusal(self, subject: str, call: Callable[[], None]) -> Generator[None]:
@@ -227,11 +234,12 @@ class Connection:
             JournalFailure: it is larger than the server takes.
             PermissionDenied: this user may not ask that.
         """
+        shown = unsalted(subject)
         if len(data) > self.max_payload:
             raise JournalFailure(
-                f"a message of {len(data):,} bytes for {subject} is larger than the {self.max_payload:,} "
+                f"a message of {len(data):,} bytes for {shown} is larger than the {self.max_payload:,} "
                 "that the server takes: raise its max_payload",
-                subject=subject,
+                subject=shown,
             )
         seconds = min(_ATTEMPT, self.patience)
 
@@ -241,7 +249,7 @@ class Connection:
                 raise Unanswered(why)
             return message
 
-        return await self.patiently(ask, subject)
+        return await self.patiently(ask, shown)
 
     async def patiently(self, do: Callable[[], Awaitable[T]], what: str = "JetStream") -> T:
         """Do something on the wire that may be done twice, and again until it is answered.

@@ -99,7 +99,7 @@ class Crew:
         )
 
     async def __aenter__(self) -> Self:
-        await check_synced(self._journal.connection.options)
+        await check_synced(self._journal.connection)
         await self._bus.set_up()
         if self._projector is not None:
             # Before any loop is begun: it is told of all that is recorded from now on.

@@ -13,6 +13,7 @@ from flyball.core.errors import FlyballError, JournalFailure
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import LOOP, Delivery
 from flyball.runtime.nats.fetching import after, header, sequence
+from flyball.runtime.nats.naming import unsalted
 from flyball.runtime.nats.subjects import DEAD, DEAD_SUBJECTS, dead_subjects
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ class Dead(Struct, frozen=True):
     at: float
     times: int
     data: bytes = b""
+
+    @property
+    def shown(self) -> str:
+        """Its subject, as it may be told: see `unsalted`."""
+        return unsalted(self.subject)
 
 
 async def dead_letters(bus: Bus, loop_id: str | None = None) -> list[tuple[int, Dead]]:

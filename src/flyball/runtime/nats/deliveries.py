@@ -22,6 +22,7 @@ from flyball.core.errors import (
 )
 from flyball.runtime.nats.company import Company
 from flyball.runtime.nats.hiring import Post, hire
+from flyball.runtime.nats.naming import unsalted
 from flyball.runtime.nats.subjects import FORWARDED
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Delivery:
         """How often it has been given, this time included."""
         self.place = f"{words[2 + more]}.{words[5 + more]}"
         """Where it is: the stream, and the place there."""
+        self.shown = unsalted(self.subject)
+        """Its subject, as it may be told: see `unsalted`."""
 
 
 Work = Callable[[Delivery], Awaitable[None]]
@@ -194,7 +197,7 @@ class Postman:
         self._in_hand.discard(self._working.pop(task))
         if not task.cancelled() and (error := task.exception()) is not None:
             # Not even the reason could be kept: the server gives it to somebody again.
-            _log.warning("%s: %s", self._post.name, error)
+            _log.warning("%s: %s", self._post.name, unsalted(str(error)))
         # Asked for when half of the room is free: not once for each message.
         if len(self._working) + self._asked <= self._post.room // 2:
             self._room.set()
@@ -220,7 +223,7 @@ class Postman:
             else:
                 # What is away is waited for without end.
                 of = "" if away else f" of {self._post.tries}"
-                _log.warning("%s, try %d%s: %s", delivery.subject, delivery.times, of, told(error))
+                _log.warning("%s, try %d%s: %s", delivery.shown, delivery.times, of, told(error))
                 delay = pause_after(delivery.times)
                 await self._say(delivery, b"-NAK " + msgspec.json.encode({"delay": int(delay * _NANO)}))
         else:
@@ -249,7 +252,7 @@ class Postman:
             await self._tally.answered(delivery)
 
     async def _put_aside(self, delivery: Delivery, why: Exception) -> None:
-        _log.error("%s is put aside: %s", delivery.subject, told(why))
+        _log.error("%s is put aside: %s", delivery.shown, told(why))
         await self._give_up(delivery, why)
         await self._say(delivery, b"+TERM")
 
@@ -261,7 +264,7 @@ class Postman:
 def told(error: Exception) -> str:
     """An error in one line, with its code if it has one."""
     code = error.code if isinstance(error, FlyballError) else type(error).__name__
-    return f"{code}: {error}"
+    return unsalted(f"{code}: {error}")
 
 
 class _Life:

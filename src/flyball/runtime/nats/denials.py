@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from flyball.core.errors import PermissionDenied
 from flyball.runtime.nats.identity import Identity
+from flyball.runtime.nats.naming import unsalted
 
 _log = logging.getLogger("flyball.nats")
 _SAID = re.compile(r'permissions violation for (publish|subscription)\b[^"]*"([^"]*)"', re.IGNORECASE)
@@ -61,6 +62,7 @@ class Denials:
         self._refused.clear()
 
     def _error(self, action: str, subject: str) -> PermissionDenied:
+        subject = unsalted(subject)
         what = "publish on" if action == "publish" else "hear"
         help_ = "use credentials of the role that this needs (flyball tenants creds TENANT ROLE)"
         if self.who.role is None:

@@ -18,6 +18,7 @@ from zlib import crc32
 from flyball.core.errors import UserError
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+_SALT = re.compile(r"\b(fly\.[jn]\.\d+)-[^.\s]+", re.IGNORECASE)
 _INBOXES = ("_INBOX.", "_R_.")
 """What subjects of answers begin with: those that users make, and those that servers do between accounts."""
 _LONGEST = 128
@@ -104,6 +105,14 @@ def beginnings(number: int, salt: str = "") -> str:
 def entries(number: int, kind: str, salt: str = "") -> str:
     """The entries of a kind of a partition's loops."""
     return f"fly.j.{_salted(number, salt)}.*.{kind}"
+
+
+def unsalted(text: str) -> str:
+    """A text that may name subjects of journals, for people and logs: without their salt, which is a secret.
+
+    It keeps who cannot read journals from naming their subjects; see `Layout`.
+    """
+    return _SALT.sub(r"\1", text)
 
 
 def _salted(number: int, salt: str) -> str:

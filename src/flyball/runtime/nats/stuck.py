@@ -55,11 +55,11 @@ class Stuck:
 
     def _error(self, dead: Dead) -> WorkPutAside:
         return WorkPutAside(
-            f"loop {self._loop_id!r} waits for {dead.subject}, which was put aside: {dead.code}: "
+            f"loop {self._loop_id!r} waits for {dead.shown}, which was put aside: {dead.code}: "
             f"{dead.reason}: "
             "put that right, give it out again (flyball dead --requeue), and wait for the loop again",
             loop_id=self._loop_id,
-            subject=dead.subject,
+            subject=dead.shown,
             reason=dead.reason,
         )
 

@@ -12,7 +12,14 @@ import msgspec
 import pytest
 
 from flyball import Agent, RunContext, tool
-from flyball.core.errors import CancelledTimeout, JournalUnreachable, PermissionDenied, UserError
+from flyball.core.errors import (
+    CancelledTimeout,
+    FlyballError,
+    JournalFailure,
+    JournalUnreachable,
+    PermissionDenied,
+    UserError,
+)
 from flyball.core.events import ChildEnded, ModelAnswered, SignalReceived, TimePassed
 from flyball.core.forms.semstreams import UserMessage, UserResponse
 from flyball.core.limits import Limits
@@ -25,17 +32,20 @@ from flyball.orchestrate.permissions import Policy
 from flyball.runtime.nats import Crew, NatsJournal, NatsRuntime
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.channel import NatsChannel
-from flyball.runtime.nats.connection import connect
+from flyball.runtime.nats.connection import Connection, connect
 from flyball.runtime.nats.crew import KINDS
 from flyball.runtime.nats.dead import dead_letters
+from flyball.runtime.nats.entry import LENGTH
 from flyball.runtime.nats.fetching import after
 from flyball.runtime.nats.hiring import Post, hire
 from flyball.runtime.nats.identity import Role
 from flyball.runtime.nats.messages.frame import own
 from flyball.runtime.nats.messages.told import write_signal
-from flyball.runtime.nats.naming import bucket_key
+from flyball.runtime.nats.naming import LoopSubjects, bucket_key
 from flyball.runtime.nats.wire import Kind
+from flyball.runtime.services import NatsDeadLetters
 from flyball.testing import ScriptedEngine, tool_call
+from tests.inference.wrapped import logged
 from tests.patience import PATIENCE
 from tests.runtime.nats.accounts.conftest import Operated
 
@@ -652,3 +662,41 @@ async def test_a_worker_whose_credentials_are_revoked_ends_and_says_why(acme: Op
         await acme.tenancy.revoke("acme", Role.LOOP)
         with pytest.raises(JournalUnreachable, match=r"closed by the server \(.*revoked"):
             await asyncio.wait_for(working, PATIENCE)
+
+
+async def test_nobody_is_told_the_secret_of_the_journals_subjects(acme: Operated) -> None:
+    """Neither by an error, nor in a log, nor with what was put aside; the loop is named all the same."""
+    agent = Agent(ScriptedEngine(), name="shop")
+    told: list[str] = []
+
+    async def ask(line: Connection, subject: str, data: bytes, expected: type[FlyballError]) -> None:
+        with pytest.raises(expected) as caught:
+            await line.request(subject, data)
+        assert ".loop." in str(caught.value)
+        told.extend([str(caught.value), str(caught.value.details)])
+
+    async with asyncio.timeout(PATIENCE), await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime:
+        salt, line = runtime.journal.layout.salt, runtime.connection
+        assert len(salt) == 24
+        subjects = LoopSubjects("loop", runtime.journal.partitions, salt)
+        await ask(line, subjects.entry("ended"), b"x" * (line.max_payload + 1), JournalFailure)
+        await ask(line, subjects.noticed[:-1] + "x", b"", PermissionDenied)
+        with logged("flyball.nats") as said:
+            journal = await NatsJournal.open(acme.creds("acme", Role.ALL))
+            aside: asyncio.Queue[str] = asyncio.Queue()
+
+            async def heard(message: Any) -> None:
+                await aside.put(message.subject)
+
+            await line.subscribe("fly.dead.>", heard)
+            await line.flush()
+            async with journal, Crew(journal, [agent]):
+                await line.request(subjects.entry("ended"), b"no entry", {LENGTH: "1"})
+                await aside.get()
+        await ask(journal.connection, subjects.entry("ended"), b"", JournalUnreachable)
+        ((_, dead),) = await dead_letters(runtime.bus)
+        assert salt in dead.subject
+        assert dead.shown == "fly.j.0.loop.ended"
+        assert [line for line in said if line.startswith("fly.j.0.loop.ended is put aside: ")]
+        told += [*said, dead.shown, dead.reason, repr([*await NatsDeadLetters(runtime).list()])]
+    assert not [text for text in told if salt in text]

@@ -130,8 +130,8 @@ class DispatchWorker:
 
     async def _loop_of(self, delivery: Delivery) -> str:
         blob = delivery.headers.get(BLOB)
-        data = await self._journal.blob(blob, delivery.subject) if blob else delivery.data
-        return decode_entry(data, delivery.subject).loop_id
+        data = await self._journal.blob(blob, delivery.shown) if blob else delivery.data
+        return decode_entry(data, delivery.shown).loop_id
 
     async def _publish(self, response: UserResponse) -> None:
         where = user_response_subject(response.channel_type, response.channel_id)

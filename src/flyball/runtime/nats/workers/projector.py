@@ -194,8 +194,8 @@ class Projector:
         if known.length >= length:
             return
         blob = delivery.headers.get(BLOB)
-        data = await self._journal.blob(blob, delivery.subject) if blob else delivery.data
-        loop_id = decode_entry(data, delivery.subject).loop_id
+        data = await self._journal.blob(blob, delivery.shown) if blob else delivery.data
+        loop_id = decode_entry(data, delivery.shown).loop_id
         await self._write(loop_id, await self._journal.read(loop_id))
 
     async def _write(self, loop_id: str, events: Sequence[Event]) -> None:
