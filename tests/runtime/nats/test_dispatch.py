@@ -58,6 +58,15 @@ def traveller() -> Agent[Any, Any]:
     return Agent(FunctionEngine(_travelling, info="travelling"), name="traveller", tools=[find, book])
 
 
+async def _drafted(request: Request) -> str:
+    return f"draft {len(request.messages)}"
+
+
+def drafter() -> Agent[Any, Any]:
+    """Writes drafts, which somebody has to approve."""
+    return Agent(FunctionEngine(_drafted, info="drafts"), name="clerk", output_approval=True)
+
+
 OPTIONS: dict[str, Any] = {"policy": Policy(roles=ROLES)}
 
 
@@ -130,14 +139,29 @@ async def test_a_call_is_asked_about_approved_and_told(journal: NatsJournal) -> 
         assert [one.signal.by for one in events if isinstance(one, SignalReceived)] == ["ben"]
 
 
+async def test_who_was_asked_by_another_worker_sends_an_answer_back_by_words(journal: NatsJournal) -> None:
+    bus = Bus(journal.connection, journal.layout)
+    await bus.set_up()
+    channel = NatsChannel(bus, "slack", new_id())
+    async with Crew(journal, [drafter()], ["loop", "model", "tools"]):
+        async with Crew(journal, [drafter()], ["dispatch"], dispatch=OPTIONS, hold=1.0):
+            await channel.say(message(channel, "write", by="ben"))
+            place, told = await until(channel, "prompt")
+            async with asyncio.timeout(PATIENCE):
+                noted = 0
+                while not noted:
+                    noted = await bus.told_up_to(told[-1].in_reply_to)
+                    await asyncio.sleep(0.05)  # a worker notes it
+        async with Crew(journal, [drafter()], ["dispatch"], dispatch=OPTIONS, hold=1.0):
+            await channel.say(message(channel, "softer", by="ben"))
+            _, told = await until(channel, "prompt", place)
+        assert told[-1].blocks[0].content == "draft 3"
+
+
 async def test_a_reviewer_in_the_thread_is_asked_and_who_comes_again_is_told_the_rest(
     journal: NatsJournal,
 ) -> None:
-    async def draft(request: Request) -> str:
-        return f"draft {len(request.messages)}"
-
-    clerk = Agent(FunctionEngine(draft, info="drafts"), name="clerk", output_approval=True)
-    async with Crew(journal, [clerk], KINDS, dispatch=OPTIONS):
+    async with Crew(journal, [drafter()], KINDS, dispatch=OPTIONS):
         channel = NatsChannel(Bus(journal.connection, journal.layout), "slack", new_id())
         await channel.say(replace(message(channel, "write", by="ben"), thread_id="t"))
         place, told = await until(channel, "prompt")
