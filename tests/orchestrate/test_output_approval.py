@@ -108,6 +108,51 @@ async def test_an_answer_counts_once_it_is_approved(
     assert (await driven.task).output == output
 
 
+class Country(BaseModel):
+    country: str
+    capital: str
+
+
+def of_the_city(_: object, city: City) -> Country:
+    return Country(country="Italy", capital=city.name)
+
+
+ITALY = Country(country="Italy", capital="Rome")
+MEMBERS: dict[str, tuple[Any, dict[str, Any], str, Any]] = {
+    "by its tool": (
+        call("final_result_Country", {"country": "Italy", "capital": "Rome"}),
+        {"output": [City, Country], "output_mode": "tool"},
+        "Country",
+        ITALY,
+    ),
+    "by its schema": (
+        '{"result": {"name": "Rome"}}',
+        {"output": [City, Country], "output_mode": "native"},
+        "City",
+        City(name="Rome"),
+    ),
+    "text": ("Rome.", {"output": [City, str], "output_mode": "tool"}, "text", "Rome."),
+    "a validator's": (
+        call("final_result_City", {"name": "Rome"}),
+        {"output": [City, Country], "output_mode": "tool", "validators": [of_the_city]},
+        "Country",
+        ITALY,
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "options", "kind", "output"), MEMBERS.values(), ids=MEMBERS)
+async def test_which_of_several_types_an_answer_is_of_is_shown(
+    driven: Driven, said: Any, options: dict[str, Any], kind: str, output: Any
+) -> None:
+    await driven.start(Agent(Script(said), output_approval=True, **options))
+    await waiting(driven)
+    (one,) = await calls_waiting(driven.journal, driven.loop_id)
+    assert json.decode(one.call.args_json)["type"] == kind
+    await driven.send("approve")
+    assert (await driven.task).output == output
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "reads"),
     [

@@ -245,7 +245,8 @@ class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     nothing more to be done; with feedback, once the retries are used up. `unread` is the number of the
     first candidate that could not be read at all, where a model may be asked to put that right.
     `reflected` is what a reflection had against an output that was valid: the model reads the feedback
-    and tries again; if it is accepted all the same, it has tried enough.
+    and tries again; if it is accepted all the same, it has tried enough. `kind` names the type of an output
+    that waits for approval, where it may be of several.
     """
 
     turn: int
@@ -257,6 +258,7 @@ class TurnSettled(_Event, frozen=True, tag="turn_settled"):
     error: SystemError | None = None
     unread: int | None = None
     reflected: str = ""
+    kind: str = ""
 
 
 class StageMoved(_Event, frozen=True, tag="stage_moved"):

@@ -20,9 +20,13 @@ ANSWER = "the answer"
 
 
 def approvals(state: State) -> tuple[ToolCall, ...]:
-    """What waits for approval: calls as they are to run, or the answer, as `{"answer": ...}`."""
+    """What waits for approval: calls as they are to run, or the answer, as `{"answer": ...}`.
+
+    Where the answer may be of several types, `type` beside it names which it is.
+    """
     if state.at == "approve":
-        return (ToolCall(answer_id(state), ANSWER, as_text({"answer": _as_data(state)})),)
+        shown = {"answer": _as_data(state)} | ({"type": state.output_kind} if state.output_kind else {})
+        return (ToolCall(answer_id(state), ANSWER, as_text(shown)),)
     if state.at == "execute":
         return tuple([call_to_run(state, index) for index in state.awaiting])
     return ()

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from flyball.core.clock import Clock, Timer
 from flyball.core.effects import (
@@ -61,6 +61,7 @@ from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.editing import editor_beginning, editor_bindings, editor_loop
 from flyball.orchestrate.family import pass_on
 from flyball.orchestrate.journal import Claim, Journal
+from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.machine import fold, owed, start, take
 from flyball.orchestrate.matching import check_bound, check_same
 from flyball.orchestrate.performers import call_cancelled
@@ -225,13 +226,12 @@ class Drive(Performing):
 
     @property
     def reachable(self) -> bool:
-        """Whether anybody can say something to the loop, or to one above it."""
-        above: Parent | None = self
-        while isinstance(above, Drive) and not above.by_hand:
-            if above.parent is None:
-                return above.shared
-            above = above.parent
-        return True
+        """See `Ledger.reachable`."""
+        if self.by_hand:
+            return True
+        if (above := self.parent) is None:
+            return self.shared
+        return cast("Ledger[Any]", above).reachable if isinstance(above, Ledger) else True
 
     @property
     def done(self) -> bool:

@@ -53,6 +53,11 @@ class Ledger(Generic[StateT]):
         self.clock = clock
         self.pending: list[Event] = []
 
+    @property
+    def reachable(self) -> bool:
+        """Whether anybody can say something to the loop, or to one above it."""
+        return True
+
     def hold(self, claim: Claim | None) -> None:
         """Have a claim while this is driven. Who took it over without one has it once the other lets go."""
         self.held = claim

@@ -146,7 +146,7 @@ def take_back(state: State, why: str) -> None:
     """The answer that is there is none after all; calls that it left open are answered with why."""
     answer_open_calls(state, why)
     state.answer = state.answer_tool = None
-    state.output = UNSET
+    state.output, state.output_kind = UNSET, ""
 
 
 def fail(state: State, error: FlyballError | SystemError) -> None:

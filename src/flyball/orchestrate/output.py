@@ -61,6 +61,10 @@ class Reader(Protocol):
         """
         ...
 
+    def kind_of(self, value: Any, tool: str | None = None) -> str:
+        """The name of an output's type, where there may be several; else nothing."""
+        ...
+
     def restored(self, written: Any, tool: str | None = None) -> Any | UnsetType:
         """The output that was written so; UNSET where that is none."""
         ...
@@ -95,6 +99,10 @@ class OutputReader:
         self._validate: Callable[..., Any] | None = None
         if not (kind is str and spec.mode in (OutputMode.TEXT, OutputMode.GRAMMAR)):
             self._validate = validator_of(kind, spec.outer_key)
+
+    def kind_of(self, value: Any, tool: str | None = None) -> str:
+        """Nothing: there is one type alone."""
+        return ""
 
     def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be repaired to read it.

@@ -60,6 +60,10 @@ class SchemaReader:
         self._outer = spec.outer_key
         self._violations = validator_of(output.schema)
 
+    def kind_of(self, value: Any, tool: str | None = None) -> str:
+        """Nothing: there is one schema alone."""
+        return ""
+
     def read(self, raw: str, tool: str | None = None) -> tuple[Any, tuple[str, ...]]:
         """The output, and what had to be put right to read it.
 

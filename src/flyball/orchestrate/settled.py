@@ -92,7 +92,7 @@ def not_mended(state: State) -> None:
 
 
 def _accepted(state: State, event: TurnSettled) -> None:
-    state.output = event.output
+    state.output, state.output_kind = event.output, event.kind
     mended, state.mended = state.mended, None
     if event.reflected or state.reflections is not None:
         state.reflections = Reflections(reflected_before(state), event.reflected)

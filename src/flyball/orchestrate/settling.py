@@ -78,8 +78,9 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
         except Exception as error:
             return _cannot_settle(state, as_rule(error, "the output type failed"), now), None
         else:
-            output = UNSET
+            output, kind = UNSET, ""
             if state.spec.output.approval:
+                kind = reader.kind_of(value, tool_of(state, index))
                 try:
                     output = reader.written(value)
                     value = _lasting(reader, value, output, tool_of(state, index))
@@ -88,7 +89,8 @@ def settle(state: State, reader: Reader, now: Any) -> tuple[TurnSettled, Any]:
                     return _cannot_settle(state, failure, now), None
                 except UserError as failure:
                     return _cannot_settle(state, failure, now), None
-            return TurnSettled(now(), state.turn, True, index, output, (), repairs), value  # noqa: FBT003
+            event = TurnSettled(now(), state.turn, True, index, output, (), repairs, kind=kind)  # noqa: FBT003
+            return event, value
     event = TurnSettled(
         now(), state.turn, accepted=False, feedback=tuple(feedback), error=refused, unread=unread
     )
@@ -128,7 +130,7 @@ async def settle_validated(
                 after = bindings.output.written(value)
             # A validator may also have changed the value in place, so its content is compared.
             as_said = after == before and _read_again(state, bindings.output, index, raw) == value
-            if state.spec.output.approval:
+            if (spec := state.spec.output).approval:
                 as_said = False  # who approves it is shown what will be the output, and not what was written
             if not as_said:
                 value = _lasting(bindings.output, value, after, tool_of(state, index))
@@ -157,6 +159,7 @@ async def settle_validated(
                 output,
                 repairs=repairs,
                 reflected=against,
+                kind=bindings.output.kind_of(value, tool_of(state, index)) if spec.approval else "",
             )
             return event, value
     event = TurnSettled(

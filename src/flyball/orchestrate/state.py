@@ -202,7 +202,9 @@ class State(Struct, gc=False):
     """The answer as it was given: text, the output call's arguments, or what a tool ended the loop with."""
     answer_tool: str | None = None
     output: Any | UnsetType = UNSET
-    """The output, where a validator changed it."""
+    """The output, where a validator changed it, or where it waits for approval."""
+    output_kind: str = ""
+    """The name of its type, where it waits for approval and may be of several."""
     compaction: Compaction | None = None
     """What the history was summed up to, and when that was last tried."""
     identity: dict[str, Any] | None = None

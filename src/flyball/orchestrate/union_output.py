@@ -33,7 +33,7 @@ from flyball.tool.errors import ModelRetry
 class UnionReader:
     """Reads an answer as one of several outputs."""
 
-    __slots__ = ("_bare", "_by_tool", "_kinds", "_text", "_whole", "text_function")
+    __slots__ = ("_bare", "_by_tool", "_kinds", "_members", "_text", "_whole", "text_function")
 
     def __init__(self, plan: Plan, spec: OutputSpec) -> None:
         self.text_function = plan.function
@@ -51,6 +51,9 @@ class UnionReader:
             member.tool: _member_reader(member.kind, _alone(definitions[member.tool], spec))
             for member in plan.members
             if member.tool in definitions
+        }
+        self._members: Mapping[str | None, Any] = {
+            member.tool: member.kind for member in plan.members if member.tool in definitions
         }
         unwrapped = OutputSpec(mode=OutputMode.NATIVE, repair=False)
         self._bare = [_member_reader(member.kind, unwrapped) for member in plan.members]
@@ -102,6 +105,17 @@ class UnionReader:
         """An output as JSON: as its type writes itself."""
         return written_as(union(self._kinds), value) if self._kinds else to_json(value)
 
+    def kind_of(self, value: Any, tool: str | None = None) -> str:
+        """The name of the member that an output is: by its class, else by the tool that carried it."""
+        if self._text and isinstance(value, str) and self.text_function is None and tool is None:
+            return _name(str)
+        for kind in (*self._kinds, *self._members.values()):
+            if type(value) is kind:
+                return _name(kind)
+        if tool in self._members:
+            return _name(self._members[tool])
+        return _name(type(value))
+
     def partial(self, raw: str, tool: str | None = None) -> Any | UnsetType:
         """The output as far as the beginning of an answer tells it; of a function's, nothing."""
         if tool is not None:
@@ -136,6 +150,16 @@ class UnionReader:
                 return restored
         schemas = [reader for reader in self._bare if isinstance(reader, SchemaReader)]
         return written if any(reader.restored(written) is not UNSET for reader in schemas) else UNSET
+
+
+def _name(kind: Any) -> str:
+    """What a member is called, for people."""
+    if kind is str:
+        return "text"
+    if isinstance(kind, SchemaOutput):
+        title = kind.schema.get("title")
+        return title if isinstance(title, str) and title else "JSON"
+    return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 def union_spec(plan: Plan, mode: OutputMode, **options: Any) -> OutputSpec:

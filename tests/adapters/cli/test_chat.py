@@ -210,7 +210,7 @@ async def test_a_run_of_an_agent_with_a_name_is_resumed_by_a_command(process: Fl
 
 
 async def test_what_nobody_here_would_hear_is_not_said(process: Flyball, home: Path) -> None:
-    def agreeable(_: Any, output: str) -> str:
+    def agreeable(_: object, output: str) -> str:
         return output
 
     await interrupted(Agent(Scripted("hangs"), name="clerk", validators=[agreeable]), "order-17")

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from flyball import AgentLoop, LoopConfig, MemoryJournal, Message, RunContext, SystemPrompt, Text, tool
+from flyball import (
+    Agent,
+    AgentLoop,
+    LoopConfig,
+    MemoryJournal,
+    Message,
+    RunContext,
+    SystemPrompt,
+    Text,
+    tool,
+)
 from flyball.core.errors import EngineError, IterationLimit, NoEngine, UserError
 from flyball.core.messages import Role, system
 from flyball.inference.answers import Answer
@@ -18,8 +28,9 @@ from flyball.inference.scripted import ScriptedEngine
 from flyball.inference.stream import StreamHandler
 from flyball.memory.policy import MemoryPolicy
 from flyball.observe.event_log import InMemoryEventLog
+from flyball.orchestrate.flow.doing import run_heard
 from flyball.runtime.sqlite import SQLiteJournal
-from tests.orchestrate.models import Hanging, Place
+from tests.orchestrate.models import Hanging, Place, Script
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -298,3 +309,9 @@ async def test_a_prompt_that_is_no_text_is_told_in_each_turn(prompt: Any, told: 
     again = AgentLoop(LoopConfig(engine=engine, system_prompt=prompt, journal=journal, session_id="s"))
     assert await again.restore() == 3
     assert again.messages() == loop.messages()
+
+
+async def test_who_only_hears_an_answer_cannot_approve_it() -> None:
+    held = Agent(Script("done"), output_approval=True)
+    with pytest.raises(UserError, match="needs approval, and nobody could give it"):
+        await run_heard(held, "go", {}, print)

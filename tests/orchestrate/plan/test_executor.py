@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from flyball import MemoryJournal, Outcome, RetryPolicy, send_signal
+from flyball import Agent, AgentStep, MemoryJournal, Message, Outcome, RetryPolicy, Text, send_signal, tool
 from flyball.core.errors import (
     CancelledSignal,
     CancelledTimeout,
     ContextExceeded,
     EngineError,
+    FlyballError,
     JournalFailure,
     LoopMismatch,
     LoopNotFound,
@@ -24,7 +25,10 @@ from flyball.core.errors import (
     UserError,
 )
 from flyball.core.events import StepEnded
+from flyball.core.messages import Role
+from flyball.inference.answers import tool_call as call
 from flyball.inference.scripted import FunctionEngine
+from flyball.orchestrate.flow.doing import StepContext
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.plan import (
     INFER,
@@ -37,9 +41,9 @@ from flyball.orchestrate.plan import (
     PlanStep,
     PlanTrace,
 )
-from flyball.orchestrate.plan.handlers import infer_handler
+from flyball.orchestrate.plan.handlers import agent_handler, infer_handler, pattern_handler
 from flyball.orchestrate.projections import normal_form
-from flyball.orchestrate.recorded import load_any
+from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.testing import FakeClock
 from tests.orchestrate.dying import Dying
 from tests.orchestrate.models import Script
@@ -409,3 +413,83 @@ async def test_pieces_of_answers_can_be_heard() -> None:
     wrong: Any = 3
     with pytest.raises(UserError, match="hear= takes a function"):
         await executor.execute(plan(PlanStep("a", INFER, "?")), hear=wrong)
+
+
+# Waiting for people
+
+
+@tool(approval=True)
+async def burn() -> str:
+    """Burn."""
+    return "ash"
+
+
+def nero() -> Agent[None, str]:
+    return Agent(Script(call("burn"), "done"), tools=[burn], name="nero")
+
+
+def held() -> Agent[None, str]:
+    return Agent(Script("done"), output_approval=True, name="held")
+
+
+def of_their_own(agent: Agent[None, str]) -> Any:
+    async def ask(context: StepContext[Any], step: PlanStep) -> str:
+        return (await context.run(agent, step.input)).output
+
+    return ask
+
+
+class Asking:
+    """A pattern of one's own: a flow under the plan."""
+
+    def __init__(self, agent: Agent[None, str]) -> None:
+        self._agent = agent
+
+    async def call(self, prompt: Any, /, **options: Any) -> Any:
+        return Message(Role.ASSISTANT, (Text((await AgentStep(self._agent).run(prompt, **options)).output),))
+
+
+KNOWN: dict[str, Any] = {
+    "an agent with a tool": lambda: agent_handler(nero()),
+    "an agent's answer": lambda: agent_handler(held()),
+    "a model's answer": lambda: infer_handler(Script("done"), output_approval=True),
+}
+UNKNOWN: dict[str, Any] = {
+    "a function": lambda: of_their_own(held()),
+    "a function that tools are of": lambda: of_their_own(nero()),
+    "a pattern": lambda: pattern_handler(Asking(held())),
+}
+
+
+@pytest.mark.parametrize("make", KNOWN.values(), ids=KNOWN)
+async def test_a_plan_that_would_wait_for_nobody_is_refused_before_anything_runs(make: Any) -> None:
+    done: list[str] = []
+    executor = PlanExecutor({"note": lambda step: done.append(step.name), "ask": make()})  # pyright: ignore[reportUnknownLambdaType]
+    with pytest.raises(UserError, match="needs approval, and nobody could give it"):
+        await executor.execute(plan(PlanStep("a", "note", "x"), PlanStep("b", "ask", "go")))
+    assert not done
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("make", UNKNOWN.values(), ids=UNKNOWN)
+async def test_a_step_that_would_wait_for_nobody_fails(make: Any, heard: bool) -> None:
+    options: Any = {"hear": print} if heard else {}
+    with pytest.raises(FlyballError, match="needs approval, and nobody could give it"):
+        await PlanExecutor({"ask": make()}).execute(plan(PlanStep("b", "ask", "go")), **options)
+
+
+@pytest.mark.parametrize("make", [agent_handler, of_their_own])
+async def test_with_a_journal_a_plan_waits(make: Any) -> None:
+    journal = MemoryJournal()
+    executor = PlanExecutor({"ask": make(held())})
+    running = asyncio.ensure_future(
+        executor.execute(plan(PlanStep("b", "ask", "go")), journal=journal, loop_id="p")
+    )
+    await journal.wait("p", 1)  # FlowStarted, ChildStarted
+    _, flow = await load_any(journal, "p")
+    (child,) = flow.children
+    await journal.wait(child, 1)  # Started, ModelAnswered: now it waits
+    (waiting,) = await calls_waiting(journal, "p")
+    assert waiting.answer
+    await send_signal(journal, child, "approve")
+    assert (await running).output == "done"

@@ -176,7 +176,7 @@ class Telling:
         said: list[UserResponse] = []
         for index, call in enumerate(calls):
             blocks = [ResponseBlock(type=str(BlockType.PROGRESS), content=call.name)]
-            if not index and event.message.text:
+            if not index and event.message.text and not self._is_held:
                 blocks.insert(0, ResponseBlock(type=str(BlockType.TEXT), content=event.message.text))
             name = f"{self._number}/asked/{index}"
             said.append(self._say(ResponseType.STATUS, f"{call.name} {call.args_json}", name, blocks))
@@ -213,7 +213,8 @@ class Telling:
     def _ask_about(self, state: State, name: str) -> UserResponse:
         """What somebody is asked about the answer that waits."""
         answer = answer_so_far(state)
-        said = f"{state.spec.agent} has an answer ({answer_id(state)}): may it be given?"
+        kind = f" of the type {state.output_kind}" if state.output_kind else ""
+        said = f"{state.spec.agent} has an answer{kind} ({answer_id(state)}): may it be given?"
         blocks = blocks_of(answer, _last_message(state)) or (
             ResponseBlock(type=str(BlockType.TEXT), content=answer),
         )

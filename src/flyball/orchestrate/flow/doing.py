@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from flyball.core.context import DepsT, RunContext, RunFacts
 from flyball.core.events import Started
 from flyball.core.messages import Content, Message
 from flyball.inference.stream import Finish, Restart, StreamEvent
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.bindings import nobody_can_approve
 from flyball.orchestrate.flow_loops import helper_loop
 from flyball.orchestrate.journal import Journal
+from flyball.orchestrate.ledger import Ledger
 from flyball.orchestrate.recorded import load
 from flyball.orchestrate.result import RunResult
 
@@ -118,12 +120,38 @@ class Doing:
         return await run_heard(agent, prompt, given, self._hear)
 
 
+def check_reachable(agent: Agent[Any, Any]) -> None:
+    """Check that an agent under a flow that nobody can reach comes to wait for nobody.
+
+    Raises:
+        UserError: it may.
+    """
+    bindings = agent.bindings()
+    if bindings.waits_for_people:
+        raise nobody_can_approve(bindings)
+
+
+def _is_reachable(options: Any) -> bool:
+    """Whether anybody can say something to a run with such options, or to one above it."""
+    if options.get("journal") is not None or options.get("runtime") is not None:
+        return True
+    home = options["parent"].home if "parent" in options else None
+    return cast("Ledger[Any]", home).reachable if isinstance(home, Ledger) else home is not None
+
+
 async def run_heard(
     agent: Agent[Any, OutputT], prompt: Content | None, options: Any, hear: Hear | None
 ) -> RunResult[OutputT]:
-    """Run an agent; while its answers are streamed, if somebody wants to hear them."""
+    """Run an agent; while its answers are streamed, if somebody wants to hear them.
+
+    Raises:
+        UserError: it may come to wait for approval, and nobody could give it.
+        FlyballError: the run's own failure.
+    """
     if hear is None:
         return await agent.run(prompt, **options)
+    if not _is_reachable(options):
+        check_reachable(agent)  # who hears it cannot say anything to it
     async with agent.run_stream(prompt, **options) as streamed:
         whole = True
         try:

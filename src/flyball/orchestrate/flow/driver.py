@@ -73,7 +73,7 @@ _NOT_THE_STEPS = (JournalFailure, WorkPutAside)
 class Place:
     """Where a flow and the loops under it are, and what they are run with."""
 
-    __slots__ = ("acting", "clock", "deps", "given", "hear", "journal", "runtime", "stages")
+    __slots__ = ("acting", "clock", "deps", "given", "hear", "journal", "reachable", "runtime", "stages")
 
     def __init__(
         self,
@@ -83,6 +83,7 @@ class Place:
         deps: Any,
         *,
         given: bool,
+        reachable: bool,
         hear: Hear | None = None,
         stages: Stages = NO_STAGES,
         acting: ActsAs | None = None,
@@ -94,6 +95,8 @@ class Place:
         self.hear = hear
         self.given = given
         """Whether others may reach the journal."""
+        self.reachable = reachable
+        """Whether anybody can say something to the flow, or to what is above it."""
         self.stages = stages
         """Who watches the flow."""
         self.acting = acting
@@ -118,6 +121,11 @@ class FlowDrive(Ledger[FlowState]):
         self._follower: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
         self._failure: BaseException | None = None
+
+    @property
+    def reachable(self) -> bool:
+        """See `Ledger.reachable`."""
+        return self._place.reachable
 
     # Beginning
 

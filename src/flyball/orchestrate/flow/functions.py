@@ -19,7 +19,8 @@ _AWAITED = (Awaitable, Coroutine)
 class Function(Struct, frozen=True):
     """A function of one value, `(value)` or `(ctx, value)`, which may be async.
 
-    `takes` and `gives` are the types that it is annotated with; Any where it is not.
+    `takes` and `gives` are the types that it is annotated with; Any where it is not. `agent` is the one that
+    it runs, where that is known.
     """
 
     call: Callable[..., Any]
@@ -27,6 +28,7 @@ class Function(Struct, frozen=True):
     takes_context: bool = False
     takes: Any = Any
     gives: Any = Any
+    agent: Any = None
 
     async def __call__(self, context: RunContext[Any], value: Any) -> Any:
         """Call it, and wait for what it gives."""

@@ -70,6 +70,10 @@ class Part:
         """The agent that it runs, if it does."""
         return None
 
+    def asks(self) -> Agent[Any, Any] | None:
+        """The agent that may come to wait for somebody: which it runs, or is known to have run."""
+        return self.runs()
+
     @property
     def takes(self) -> Any:
         """The type of what it takes; Any where it does not say."""

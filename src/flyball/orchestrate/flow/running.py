@@ -17,10 +17,9 @@ from flyball.core.ids import new_id
 from flyball.core.limits import Limits
 from flyball.core.messages import user
 from flyball.core.spec import LoopSpec
-from flyball.orchestrate.agent import Agent
-from flyball.orchestrate.bindings import nobody_can_approve
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.features import NO_STAGES, Stages, as_features, stages_of
+from flyball.orchestrate.flow.doing import check_reachable
 from flyball.orchestrate.flow.driver import FlowDrive, Place
 from flyball.orchestrate.flow.options import FlowOptions
 from flyball.orchestrate.flow.parts import ANYTHING, Part, first_takes, leaves
@@ -81,8 +80,8 @@ async def resume_flow(
 def _check_leaves(root: Part, place: Place) -> None:
     for leaf in leaves(root):
         _ = leaf.gives  # what it gives must be of a type that can be recorded
-        if not place.given and (agent := leaf.runs()) is not None:
-            _check_reachable(agent)
+        if not place.reachable and (agent := leaf.asks()) is not None:
+            check_reachable(agent)
 
 
 def _driven_by(place: Place) -> type[FlowDrive]:
@@ -137,7 +136,10 @@ def _place(options: Mapping[str, Any]) -> Place:
             raise UserError("a runtime keeps its loops in its own journal: leave journal= out")
         journal = own
     clock = options.get("clock", SYSTEM_CLOCK)
-    given = journal is not None
+    given = reachable = journal is not None
+    home = options["parent"].home if "parent" in options else None
+    if isinstance(home, Ledger) and home.journal is journal:
+        reachable = cast("Ledger[Any]", home).reachable
     hear, deps, stages = options.get("hear"), options.get("deps"), _watched_by(options)
     acting = stages.acts_as
     if acting is None and "parent" in options:
@@ -148,6 +150,7 @@ def _place(options: Mapping[str, Any]) -> Place:
         clock,
         deps,
         given=given,
+        reachable=reachable,
         hear=hear,
         stages=stages,
         acting=acting,
@@ -171,13 +174,6 @@ async def _acting(started: FlowStarted, place: Place, parent: RunContext[Any] | 
     from flyball.orchestrate.delegating import handed_on
 
     return await handed_on(started, own, parent.acting, parent.facts.identity, place.journal)
-
-
-def _check_reachable(agent: Agent[Any, Any]) -> None:
-    """Check that nobody has to be asked who could not answer."""
-    bindings = agent.bindings()
-    if bindings.waits_for_people:
-        raise nobody_can_approve(bindings)
 
 
 def _input_values(root: Part, given: Any) -> Values:

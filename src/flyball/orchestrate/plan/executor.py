@@ -124,6 +124,8 @@ class PlanExecutor:
 
         Raises:
             PlanRejected: the plan breaks the policy; nothing was run.
+            UserError: an agent of a step may come to wait for approval, which without a journal nobody could
+                give; nothing was run. Of one that a handler does not tell of, it is the step's failure.
             FlyballError: a step failed, which is named, or the plan was cancelled; `partial` is a PlanResult
                 with all steps that were done.
         """

@@ -6,8 +6,9 @@
     executor = PlanExecutor({"summarize": summarize, "infer": infer_handler(engine)})
 
 A handler takes a step whose input is set, `(step)` or `(ctx, step)`, and gives its output, or the step with
-it. It may say which types it takes and gives by attributes of these names; what it gives must have a JSON
-form.
+it. It may say which types it takes and gives by attributes of these names, and by `agent` which agent it
+runs: where that may come to wait for approval, and nobody could give it, the plan is refused before it
+begins. What it gives must have a JSON form.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
+from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.flow.doing import StepContext
 from flyball.orchestrate.flow.functions import Function, function_of
 from flyball.orchestrate.plan.steps import PlanStep
@@ -50,4 +52,8 @@ def handler_of(given: Any, kind: str) -> Function:
     """
     read = function_of(given, f"the handler of {kind!r}")
     gives = getattr(given, "gives", Any if read.gives is PlanStep else read.gives)
-    return Function(read.call, read.name, read.takes_context, getattr(given, "takes", Any), gives)
+    agent = getattr(given, "agent", None)
+    if not isinstance(agent, Agent):
+        agent = None  # an attribute of that name may be something else of theirs
+    takes = getattr(given, "takes", Any)
+    return Function(read.call, read.name, read.takes_context, takes, gives, agent)

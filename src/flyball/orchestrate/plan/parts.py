@@ -8,6 +8,7 @@ from typing import Any
 
 from flyball.core.errors import LoopMismatch
 from flyball.core.flow import CONDITIONAL, PARALLEL, PIPELINE, FlowNode
+from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.flow.doing import Doing
 from flyball.orchestrate.flow.functions import Function
 from flyball.orchestrate.flow.leaves import FunctionLeaf
@@ -37,7 +38,12 @@ class PlannedStep(FunctionLeaf, Step[Any, Any]):
     ) -> None:
         step = PlanStep(node.name, node.kind, retries=retries_of(node), timeout=node.timeout)
         bound = Function(
-            BoundStep(step, handler), node.name, takes_context=True, takes=handler.takes, gives=handler.gives
+            BoundStep(step, handler),
+            node.name,
+            takes_context=True,
+            takes=handler.takes,
+            gives=handler.gives,
+            agent=handler.agent,
         )
         for name, value in (
             ("recorded", node),
@@ -54,6 +60,10 @@ class PlannedStep(FunctionLeaf, Step[Any, Any]):
     def gives(self) -> Values:
         """See `Part.gives`."""
         return Values(bool if self.decides else self.function.gives)
+
+    def asks(self) -> Agent[Any, Any] | None:
+        """See `Part.asks`."""
+        return self.function.agent
 
     def node(self) -> FlowNode:
         """See `Part.node`."""

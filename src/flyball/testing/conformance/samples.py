@@ -153,6 +153,7 @@ def every_event() -> list[Event]:
         TurnSettled(at=10.1, turn=1, accepted=False, feedback=(_ODD_TEXT,), unread=1),
         TurnSettled(at=10.5, turn=2, accepted=True, index=0, output={"answer": [1, "two"]}),
         TurnSettled(at=10.6, turn=3, accepted=True, output=None),
+        TurnSettled(at=10.65, turn=3, accepted=True, index=0, output={"name": "Rome"}, kind="City"),
         TurnSettled(at=10.7, turn=4, accepted=False, feedback=("again",), reflected=_ODD_TEXT),
         StageMoved(at=11.0, stage=Stage.REVIEWING),
         SignalReceived(

@@ -39,6 +39,7 @@ def infer_handler(engine: Engine | str | None, **options: Any) -> StepHandler:
         said = next(message for message in reversed(run.messages) if message.role is Role.ASSISTANT)
         return Result(said)
 
+    infer.agent = agent  # pyright: ignore[reportFunctionMemberAccess] - see `plan.handling`
     return infer
 
 
@@ -53,6 +54,7 @@ def agent_handler(agent: Agent[Any, Any]) -> StepHandler:
             run = await context.run(agent, prompt, **({"messages": messages} if messages else {}))
         return run.output
 
+    ask.agent = agent  # pyright: ignore[reportFunctionMemberAccess] - see `plan.handling`
     return ask
 
 
