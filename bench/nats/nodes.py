@@ -182,6 +182,7 @@ async def deployed(
             "ZONE": f'"zone:{zones[number - 1]}"',
             "ROUTES": f"[{known}]",
             "STORE": str(folder / str(number)),
+            "STORE_SIZE": "50GB",
             "ACCOUNTS": str(folder / f"{number}-accounts"),
             "FLYBALL_NATS_PASSWORD": password,
         }

@@ -143,6 +143,7 @@ def test_the_nodes_configuration_is_one(tmp_path: Path, name: str) -> None:
         "ZONE": '"zone:1"',
         "ROUTES": '["nats://127.0.0.1:1"]',
         "STORE": str(tmp_path),
+        "STORE_SIZE": "50GB",
         "ACCOUNTS": str(tmp_path / "accounts"),
         "FLYBALL_NATS_PASSWORD": "secret",
     }

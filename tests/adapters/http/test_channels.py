@@ -120,6 +120,16 @@ async def test_the_same_message_again_is_taken_once() -> None:
         assert len(await service.journal.loops("", 10)) == 1
 
 
+async def test_a_message_of_long_ago_is_known_when_it_comes_again() -> None:
+    async with here() as (client, service):
+        for number in range(6):  # more than are looked for in the journal
+            begun = await say(client, f"/new {number}", message_id=f"m{number}", metadata={"agent": "echo"})
+            async with aclosing(told(client, **{"Last-Event-ID": begun["response_id"]})) as responses:
+                await until(responses, "result")
+        await say(client, "/new 0", message_id="m0", metadata={"agent": "echo"})
+        assert len(await service.journal.loops("", 10)) == 6
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from flyball import Agent, tool
 from flyball.core.deferred import DeferredToolResult
+from flyball.core.errors import OrchestrationFailure
 from flyball.core.events import SignalReceived
 from flyball.core.forms.semstreams import UserMessage, UserResponse
 from flyball.core.ids import new_id
@@ -27,19 +28,23 @@ from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.channel import NatsChannel
 from flyball.runtime.nats.crew import KINDS
-from flyball.runtime.nats.dead import dead_letters
+from flyball.runtime.nats.dead import dead_letters, requeue
 from flyball.runtime.nats.fetching import after as messages_after
 from flyball.runtime.nats.messages.frame import write
 from flyball.runtime.nats.naming import token
 from flyball.runtime.nats.runtime import NatsRuntime
 from flyball.runtime.nats.subjects import message_subject
 from flyball.runtime.nats.wire import AGENT
+from flyball.runtime.nats.workers.dispatch import DispatchWorker
 from flyball.tool.errors import CallDeferred
 from tests.orchestrate.channels.test_dispatcher import ROLES, agents, book
 from tests.patience import PATIENCE
 from tests.runtime.nats.conftest import emptied
 from tests.runtime.nats.test_kills import Worker
+from tests.runtime.nats.test_runtime import dead
 from tests.runtime.nats.worker_child import make_agent, make_bomber
+
+# pyright: reportPrivateUsage=false
 
 
 @tool
@@ -200,6 +205,29 @@ async def test_who_comes_later_goes_on_telling(journal: NatsJournal) -> None:
             _, later = await until(channel, "result", place)
         names = [one.response_id for one in (*told, *later)]
         assert len(set(names)) == len(names)
+
+
+async def test_what_could_not_be_told_is_told_when_it_is_given_out_again(
+    journal: NatsJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = DispatchWorker._tell
+
+    async def fails(*_: object) -> None:
+        raise OrchestrationFailure("no", retryable=False)
+
+    monkeypatch.setattr(DispatchWorker, "_tell", fails)
+    async with working(journal) as channel, await NatsRuntime.open(journal.connection.options) as runtime:
+        await channel.say(message(channel, "Hello"))
+        _, told = await until(channel, "status")
+        loop_id = told[0].in_reply_to
+        await dead(runtime, 2)  # its beginning, and its end
+        recorded = await journal.read(loop_id)
+        monkeypatch.setattr(DispatchWorker, "_tell", tell)
+        for number, aside in await dead_letters(runtime.bus):
+            await requeue(runtime.bus, number, aside)
+        _, told = await until(channel, "result")
+        assert [one.content for one in told if one.type == "result"] == ["Hello"]
+    assert await journal.read(loop_id) == recorded
 
 
 async def test_loops_of_nobody_are_told_to_nobody(journal: NatsJournal) -> None:

@@ -6,18 +6,23 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
+from msgspec.structs import replace
 
 from flyball import Agent
+from flyball.core.errors import OrchestrationFailure
 from flyball.inference.answers import tool_call as call
 from flyball.orchestrate.keeping import Keeper
 from flyball.orchestrate.machine import fold
 from flyball.runtime.nats import NatsRuntime
-from flyball.runtime.nats.fetching import Tail
+from flyball.runtime.nats.dead import dead_letters, requeue
+from flyball.runtime.nats.fetching import Tail, tail
 from flyball.runtime.nats.workers.projector import LOOPS, Projector
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
 from tests.patience import PATIENCE
-from tests.runtime.nats.test_runtime import runtime
+from tests.runtime.nats.crashing import nothing_left
+from tests.runtime.nats.test_runtime import dead, runtime, working
 
 # pyright: reportPrivateUsage=false
 
@@ -56,6 +61,41 @@ async def test_what_is_written_of_a_loop_on_its_way_does_not_hide_its_end(runtim
         assert await stage(runtime) == "complete"
     finally:
         await second.aclose()
+
+
+async def test_an_entry_that_was_put_aside_is_told_of_when_it_is_given_out_again_and_not_recorded_again(
+    runtime: NatsRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Agent(Script("3"), name="adder")
+    write = Projector._write
+
+    async def fails(*_: object) -> None:
+        raise OrchestrationFailure("no", retryable=False)
+
+    async with working(runtime, agent):
+        monkeypatch.setattr(Projector, "_write", fails)
+        await asyncio.wait_for(agent.run("1 + 2?", runtime=runtime, loop_id=LOOP), PATIENCE)
+        await dead(runtime, 2)  # its beginning, and its end
+        monkeypatch.setattr(Projector, "_write", write)
+        recorded = await runtime.journal.read(LOOP)
+        aside = await dead_letters(runtime.bus)
+        assert {one.by for _, one in aside} == {"projector"}
+        (_, first), (_, last) = aside
+        assert (first.subject[:6], last.subject[-6:]) == ("fly.j.", ".ended")
+        for number, one in (aside[0], (aside[1][0], replace(last, by=""))):  # as of an earlier release
+            await requeue(runtime.bus, number, one)
+        async with asyncio.timeout(PATIENCE):
+            while not await is_written(runtime):  # noqa: ASYNC110 - nobody tells us
+                await asyncio.sleep(0.01)
+        assert await stage(runtime) == "complete"
+        await asyncio.wait_for(nothing_left(runtime), PATIENCE)
+    assert await runtime.journal.read(LOOP) == recorded
+    assert await dead_letters(runtime.bus) == []
+
+
+async def is_written(runtime: NatsRuntime) -> bool:
+    """Whether it is told how the loop ended."""
+    return bool((await tail(runtime.connection, f"KV_{LOOPS}", f"$KV.{LOOPS}.COMPLETE_{LOOP}")).length)
 
 
 async def stage(runtime: NatsRuntime) -> str:

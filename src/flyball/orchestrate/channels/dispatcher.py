@@ -18,6 +18,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from copy import copy
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -122,6 +123,12 @@ class Dispatcher:
         self._taken: OrderedDict[tuple[str, str, str], _Taken] = OrderedDict()
         """What was answered to the last messages, by conversation, person and message."""
         service.system(self._agent)  # an agent that is not there is noticed now
+
+    def with_roles(self, roles: Roles) -> Dispatcher:
+        """The same dispatcher, for who has other roles: what the one has taken, the other knows."""
+        other = copy(self)
+        other._roles = roles
+        return other
 
     async def take(self, said: UserMessage | UserSignal) -> UserResponse:
         """Take what somebody said; gives what they are answered at once. The rest is told by `follow`.

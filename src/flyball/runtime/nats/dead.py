@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from flyball.core.errors import FlyballError, JournalFailure
 from flyball.runtime.nats.bus import Bus
-from flyball.runtime.nats.deliveries import LOOP, Delivery
+from flyball.runtime.nats.deliveries import FROM, LOOP, Delivery
 from flyball.runtime.nats.fetching import after, header, sequence
-from flyball.runtime.nats.naming import unsalted
-from flyball.runtime.nats.subjects import DEAD, DEAD_SUBJECTS, dead_subjects
+from flyball.runtime.nats.naming import ENTRIES, unsalted
+from flyball.runtime.nats.subjects import DEAD, DEAD_SUBJECTS, READERS, dead_subjects, reader_subject
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -27,7 +27,7 @@ _GONE = "no message found"
 
 
 class Dead(Struct, frozen=True):
-    """A message that was put aside, and why."""
+    """A message that was put aside, why, and `by` the workers of which consumer."""
 
     subject: str
     headers: dict[str, str]
@@ -36,6 +36,7 @@ class Dead(Struct, frozen=True):
     at: float
     times: int
     data: bytes = b""
+    by: str = ""
 
     @property
     def shown(self) -> str:
@@ -67,7 +68,8 @@ def told(message: Msg) -> Dead | None:
 async def requeue(bus: Bus, number: int, dead: Dead) -> None:
     """Give a message that was put aside to the workers again; then it is put aside no more.
 
-    Whoever else does so at the same time does it once with us.
+    Whoever else does so at the same time does it once with us. An entry of a journal, which was not told of,
+    is not recorded again: it is given to those who could not tell of it.
 
     Raises:
         JournalUnreachable: the server does not answer.
@@ -76,7 +78,13 @@ async def requeue(bus: Bus, number: int, dead: Dead) -> None:
     from nats.js.errors import APIError
 
     headers = {name: value for name, value in dead.headers.items() if not name.startswith("Nats-")}
-    await bus.publish(dead.subject, dead.data, f"requeued/{number}", whole=True, more=headers)
+    where = [dead.subject]
+    if dead.subject.startswith(ENTRIES):
+        # Of one of an earlier release it is not known whose it was. Telling of it twice changes nothing.
+        where = [reader_subject(by) for by in ((dead.by,) if dead.by else READERS)]
+        headers[FROM] = dead.shown
+    for subject in where:
+        await bus.publish(subject, dead.data, f"requeued/{number}/{subject}", whole=True, more=headers)
     try:
         await bus.connection.patiently(lambda: bus.connection.js.delete_msg(DEAD, number))
     except APIError as error:
@@ -91,7 +99,13 @@ async def put_aside(bus: Bus, delivery: Delivery, why: Exception) -> None:
     """Keep a message that cannot be worked on, with the reason. Who waits for its loop is told by it."""
     code = why.code if isinstance(why, FlyballError) else type(why).__name__
     dead = Dead(
-        delivery.subject, delivery.headers, code, str(why)[:_LONGEST_REASON], time.time(), delivery.times
+        delivery.subject,
+        delivery.headers,
+        code,
+        str(why)[:_LONGEST_REASON],
+        time.time(),
+        delivery.times,
+        by=delivery.consumer,
     )
     # The reason goes beside the message, which may be as large as a message can be. A header is ASCII.
     reason = json.dumps(msgspec.to_builtins(dead))

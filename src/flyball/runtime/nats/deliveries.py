@@ -64,6 +64,8 @@ class Delivery:
         more = 0 if len(words) == _SHORT_REPLY else 2
         self.times = int(words[4 + more])
         """How often it has been given, this time included."""
+        self.consumer = words[3 + more]
+        """Whose it is: see `Post.name`."""
         self.place = f"{words[2 + more]}.{words[5 + more]}"
         """Where it is: the stream, and the place there."""
         self.shown = unsalted(self.subject)

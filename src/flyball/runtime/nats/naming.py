@@ -78,6 +78,8 @@ class LoopSubjects:
         return f"{self.all[:-1]}{kind}"
 
 
+ENTRIES = "fly.j."
+"""What the subjects of entries begin with."""
 BEGIN = "begin"
 """The kind of a loop's first entry."""
 

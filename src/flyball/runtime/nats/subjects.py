@@ -15,6 +15,7 @@ user.message.<channel>.<id>   people → dispatch  what somebody says
 user.response.<channel>.<id>  dispatch → people  what they are answered
 agent.for.<kind>.<agent>   worker → worker      a message for an agent that its first receiver has not
                            (in an account of `flyball tenants`, model.for.<agent> and tool.for.<agent>)
+agent.for.projector, agent.for.dispatch  an entry of a journal that was put aside, given out again
 governance.violation.<severity>  loop → external  what filters found
 fly.dead.<loop>.<subject>  what was put aside
 fly.d.<loop>               pieces of answers, which pass by
@@ -36,6 +37,8 @@ DEAD, DEAD_SUBJECTS = "AGENT_DEAD", "fly.dead.>"
 """The stream of what was put aside, and all its subjects."""
 FORWARDED = ("agent.for.", "model.for.", "tool.for.")
 """What the subjects begin with of messages that were passed on."""
+READERS = ("projector", "dispatch")
+"""Those who read the journals' own streams: their consumers there and on the wire."""
 GOVERNANCE, GOVERNANCE_SUBJECTS = "GOVERNANCE", "governance.>"
 """The stream of violations, and all its subjects."""
 
@@ -93,6 +96,11 @@ def answered_subject(loop_id: str) -> str:
 def user_response_subject(channel_type: str, channel_id: str) -> str:
     """Where people on a channel are answered."""
     return f"user.response.{token(channel_type)}.{token(channel_id)}"
+
+
+def reader_subject(reader: str) -> str:
+    """Where one of those who read the journals is given an entry again: see `dead.requeue`."""
+    return f"agent.for.{reader}"
 
 
 def dead_subjects(loop_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from flyball.orchestrate.channels.following import RolesOf
 from flyball.orchestrate.channels.outbox import Outbox
 from flyball.orchestrate.service import Service
 
+T = TypeVar("T")
 _LAST = "last-event-id"
 _SOMEBODY = "somebody"
 """Who says something, on a server that is open to its own machine, where nobody is named."""
@@ -36,33 +37,38 @@ class ResponsesQuery(Struct, frozen=True):
     user_id: str = ""
 
 
-class Outboxes:
-    """The outbox of each service."""
+class PerService(Generic[T]):
+    """Something that each service has one of."""
 
-    def __init__(self) -> None:
-        self._outboxes: WeakKeyDictionary[Service, Outbox] = WeakKeyDictionary()
+    def __init__(self, make: Callable[[Service], T]) -> None:
+        self._make = make
+        self._made: WeakKeyDictionary[Service, T] = WeakKeyDictionary()
 
-    def __call__(self, service: Service) -> Outbox:
+    def __call__(self, service: Service) -> T:
         """That of a service; made where there is none yet."""
-        found = self._outboxes.get(service)
+        found = self._made.get(service)
         if found is None:
-            found = self._outboxes[service] = Outbox(service)
+            found = self._made[service] = self._make(service)
         return found
 
 
 def channel_operations(heartbeat: float) -> list[Operation]:
     """The operations that are about channels; `heartbeat`: seconds after which a stream says it is there."""
-    outboxes = Outboxes()
+    outboxes, dispatchers = PerService(Outbox), PerService(Dispatcher)
+
+    def dispatcher(asking: Asking) -> Dispatcher:
+        roles = asking.roles
+        return dispatchers(asking.service).with_roles(lambda _: roles)
 
     async def say_on_channel(asking: Asking) -> Answer:
         said = _read(await asking.json(), UserMessage.read, asking, "message_id")
-        response = await _dispatcher(asking).take(said)
+        response = await dispatcher(asking).take(said)
         outboxes(asking.service).stir()
         return Answer(response.write())
 
     async def signal_on_channel(asking: Asking) -> Answer:
         said = _read(await asking.json(), UserSignal.read, asking, "signal_id")
-        return Answer((await _dispatcher(asking).take(said)).write())
+        return Answer((await dispatcher(asking).take(said)).write())
 
     async def follow_channel(asking: Asking) -> Stream:
         query = asking.query(ResponsesQuery)
@@ -113,11 +119,6 @@ def channel_operations(heartbeat: float) -> list[Operation]:
             "`Last-Event-ID` goes on after it; what is not over may be told again, under the same ids.",
         ),
     ]
-
-
-def _dispatcher(asking: Asking) -> Dispatcher:
-    roles = asking.roles
-    return Dispatcher(asking.service, roles=lambda _: roles)
 
 
 def _roles_of(asking: Asking) -> RolesOf:

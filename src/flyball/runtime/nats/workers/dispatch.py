@@ -38,7 +38,7 @@ from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.messages.frame import not_for, read_payload, write
 from flyball.runtime.nats.naming import BEGIN, entries, journal_stream, token
-from flyball.runtime.nats.subjects import ANSWERED, SAID, user_response_subject
+from flyball.runtime.nats.subjects import ANSWERED, SAID, reader_subject, user_response_subject
 from flyball.runtime.nats.wire import AGENT
 
 _MESSAGE = "user.message."
@@ -65,7 +65,7 @@ class DispatchWorker:
         self._telling: dict[str, asyncio.Event] = {}
         """The loops that are told of here."""
         self.posts = [
-            Post(AGENT, self.kind, (*SAID, f"{ANSWERED}>"), room=room, hold=hold),
+            Post(AGENT, self.kind, (*SAID, f"{ANSWERED}>", reader_subject(self.kind)), room=room, hold=hold),
             *[
                 Post(
                     journal_stream(number),

@@ -53,7 +53,8 @@ from flyball.runtime.nats.layout import make_bucket
 from flyball.runtime.nats.messages.frame import write
 from flyball.runtime.nats.naming import BEGIN, bucket_key, entries, journal_stream
 from flyball.runtime.nats.stored import WRONG_LAST, Stored, not_taken
-from flyball.runtime.nats.subjects import event_subject, violation_subject
+from flyball.runtime.nats.subjects import event_subject, reader_subject, violation_subject
+from flyball.runtime.nats.wire import AGENT
 
 PayloadT = TypeVar("PayloadT", bound=LoopEntity | LoopEnded)
 LOOPS, TRAJECTORIES = "AGENT_LOOPS", "AGENT_TRAJECTORIES"
@@ -110,15 +111,18 @@ class Projector:
         self._violations: OrderedDict[str, int] = OrderedDict()
         """How many of a loop's violations were told."""
         self.posts = [
-            Post(
-                journal_stream(number),
-                "projector",
-                tuple([entries(number, kind, journal.layout.salt) for kind in _TOLD_BY]),
-                room=128,
-                hold=hold,
-                only_new=True,
-            )
-            for number in range(journal.partitions)
+            Post(AGENT, self.kind, (reader_subject(self.kind),), hold=hold),
+            *[
+                Post(
+                    journal_stream(number),
+                    self.kind,
+                    tuple([entries(number, kind, journal.layout.salt) for kind in _TOLD_BY]),
+                    room=128,
+                    hold=hold,
+                    only_new=True,
+                )
+                for number in range(journal.partitions)
+            ],
         ]
 
     async def set_up(self) -> None:
