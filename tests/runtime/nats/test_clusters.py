@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from bench.nats.nodes import nodes
+from msgspec.structs import replace
 
 from flyball import Agent
+from flyball.core.errors import UserError
 from flyball.runtime.nats import NatsRuntime
 from flyball.runtime.nats.naming import journal_stream
 from flyball.runtime.nats.wire import AGENT
@@ -73,6 +75,23 @@ async def test_with_two_nodes_down_everybody_waits_until_they_are_back(tmp_path:
         async with asyncio.timeout(PATIENCE):
             await new
         assert left.pid is not None
+
+
+async def test_streams_are_made_when_the_nodes_that_they_need_have_come_up(tmp_path: Path) -> None:
+    """Whoever comes first may come before them: a cluster has no place on those that it has not heard of."""
+    async with nodes(tmp_path / "nodes", "always", 3, partitions=1) as cluster, asyncio.timeout(PATIENCE):
+        for node in cluster.nodes:
+            await node.kill()
+        late, *there = cluster.nodes
+        for node in there:
+            await node.start()
+        await cluster.meta_leader()
+        with pytest.raises(UserError, match=r"does not make the stream JOURNAL_0: no suitable peers"):
+            await NatsRuntime.open(replace(cluster.options, patience=1))
+        opening = asyncio.create_task(NatsRuntime.open(cluster.options))
+        await late.start()
+        async with await opening as runtime:
+            assert runtime.journal.layout.replicas == 3
 
 
 async def test_of_several_who_write_at_the_same_time_one_wins(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ that loops are written side by side. How many there are is settled when they are
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +25,8 @@ _WIRE, _APART, _SALT = "flyball.wire", "apart", "flyball.salt"
 """The notes on one that say where the wire is, and what its subjects have in them."""
 _NAME_IN_USE = 10058
 _SERVERS_FAULT = 500
+_NOT_UP = ("peer offline", "miscellaneous issue")
+"""What a cluster says that has no place for copies, for want of nodes that it has not heard of yet."""
 
 
 class Layout(Struct, frozen=True):
@@ -100,24 +103,27 @@ async def _settled(connection: Connection) -> Layout | None:
 
 
 async def make(connection: Connection, name: str, do: Callable[[], Any]) -> None:
-    """Make a stream or a store, unless it is there.
+    """Make a stream or a store, unless it is there. Nodes that are just coming up are waited for.
 
     Raises:
         UserError: the server does not make it; the message says why.
     """
     from nats.js.errors import APIError
 
-    for pause in (0.05, 0.5, None):
+    until, pauses = time.monotonic() + connection.patience, iter((0.05, 0.5))
+    while True:
         try:
             await connection.patiently(do)
         except APIError as error:
             # Another worker has made it, a moment ago or long since, perhaps with another number of copies.
             if error.err_code == _NAME_IN_USE:
                 return
-            if pause is None or (error.code or 0) < _SERVERS_FAULT:
-                raise UserError(
-                    f"the server does not make the stream {name}: {error.description or error}", stream=name
-                ) from error
+            said = error.description or str(error)
+            is_coming_up = any(one in said for one in _NOT_UP) and time.monotonic() < until
+            is_passing = is_coming_up or (error.code or 0) >= _SERVERS_FAULT
+            pause = 0.5 if is_coming_up else next(pauses, None)
+            if pause is None or not is_passing:
+                raise UserError(f"the server does not make the stream {name}: {said}", stream=name) from error
             # Such as one of the same name that is just being deleted.
             await asyncio.sleep(pause)
         else:
