@@ -27,6 +27,7 @@ from flyball.core.errors import (
     UnexpectedModelBehavior,
     UserError,
 )
+from tests.core.error_tree import tree
 from tests.effort import examples
 from tests.strategies import errors as records
 from tests.strategies import json_objects, texts
@@ -66,12 +67,7 @@ PREFIX = {
 }
 
 
-def tree(root: type[FlyballError]) -> list[type[FlyballError]]:
-    children = [child for child in root.__subclasses__() if child.__module__ == errors.__name__]
-    return [root, *[one for child in children for one in tree(child)]]
-
-
-CLASSES = tree(FlyballError)
+CLASSES = list(tree())
 
 
 class Drawn(msgspec.Struct):
