@@ -41,7 +41,7 @@ from flyball.runtime.nats.messages.told import write_signal
 from flyball.runtime.nats.subjects import DEAD
 from flyball.runtime.nats.wire import AGENT, CLAIMS
 from flyball.runtime.nats.workers.agents import Agents
-from flyball.runtime.nats.workers.loop import REPLY
+from flyball.runtime.nats.workers.signalled import REPLY
 from tests.orchestrate.models import Script
 from tests.orchestrate.output_scenarios import River
 from tests.orchestrate.scenarios import SCENARIOS, STOPPER, WORKER, Scenario, add, pay

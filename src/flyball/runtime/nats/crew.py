@@ -26,8 +26,9 @@ from flyball.runtime.nats.synced import check_synced
 from flyball.runtime.nats.wire import Kind, hired_for
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.dispatch import DispatchWorker
-from flyball.runtime.nats.workers.loop import LoopWorker, Near
+from flyball.runtime.nats.workers.loop import LoopWorker
 from flyball.runtime.nats.workers.model import ModelWorker
+from flyball.runtime.nats.workers.near import Near
 from flyball.runtime.nats.workers.projector import Projector
 from flyball.runtime.nats.workers.tools import ToolsWorker
 

@@ -55,7 +55,7 @@ from flyball.runtime.nats.room import lacks_room
 from flyball.runtime.nats.stored import no_room
 from flyball.runtime.nats.stuck import Stuck, noticing
 from flyball.runtime.nats.subjects import deltas_subject, result_subject, signal_subject, task_subject
-from flyball.runtime.nats.workers.loop import REPLY
+from flyball.runtime.nats.workers.signalled import REPLY
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
