@@ -8,7 +8,8 @@
     following       the same of a loop and of those under it, as it happens
     conversations   a person's loops at one place, each going on from the one before
     commands        what is said with a slash
-    dispatcher      Dispatcher: takes what people say
+    dispatcher      Dispatcher: takes what people say; `taken` is what came of it
+    outbox          what a process tells people, each thing once
 
 A channel (a terminal, an HTTP API, a chat program's bridge) brings `UserMessage` and `UserSignal`, and takes
 `UserResponse` away. It knows who speaks; it has no logic of its own.

@@ -14,19 +14,16 @@ Rules:
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
 from typing import Any, TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.errors import (
     FlyballError,
-    InvalidMessage,
     JournalFailure,
     LoopMismatch,
     LoopNotFound,
@@ -45,6 +42,15 @@ from flyball.orchestrate.channels.commands import BUILT_IN, NEW, Asked, Command,
 from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.channels.following import told_of
 from flyball.orchestrate.channels.identity import identity_of, known_as
+from flyball.orchestrate.channels.taken import (
+    Taken,
+    answered,
+    begun,
+    check_answerable,
+    check_ids,
+    fed_back_to,
+    refusal,
+)
 from flyball.orchestrate.channels.telling import waiting_since
 from flyball.orchestrate.contracts import ExecutionHints, SystemRequest
 from flyball.orchestrate.course import OVER
@@ -67,14 +73,8 @@ _LOOKED_BACK = 4
 """How many loops of a conversation are looked at for a message that comes again."""
 _REMEMBERED = 10_000
 """How many messages are kept in mind, so that one that comes again is known also when it is long ago."""
-_LONGEST = 512
-"""Characters of the longest id."""
 _AT_MOST = 64
 """How often it is tried to go on with a conversation in which others say something at the same time."""
-
-
-_PLACE = ("channel_type", "channel_id", "user_id", "thread_id")
-_IDS = (*_PLACE, "message_id", "signal_id", "reply_to", "loop_id")
 
 
 def nobody_special(_: object) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class Dispatcher:
         self._hints = hints
         self._noted = dict(noted or {})
         self._told = told
-        self._taken: OrderedDict[tuple[str, str, str], _Taken] = OrderedDict()
+        self._taken: OrderedDict[tuple[str, str, str], Taken] = OrderedDict()
         """What was answered to the last messages, by conversation, person and message."""
         service.system(self._agent)  # an agent that is not there is noticed now
 
@@ -137,7 +137,7 @@ class Dispatcher:
             InvalidMessage: it does not say who says it, and where: nobody can be answered.
             JournalFailure: nothing could be recorded; it may be said again.
         """
-        _check_answerable(said)
+        check_answerable(said)
         try:
             return await self.heed(said)
         except FlyballError as error:
@@ -152,21 +152,21 @@ class Dispatcher:
             FlyballError: it says nothing, may not be, cannot be done, or could not be recorded.
         """
         said.validate()
-        _check_ids(said)
+        check_ids(said)
         who = self.service.policy.person(said.user_id, tuple(self._roles(said)))
         if isinstance(said, UserSignal):
-            return _answered(said, await self._signalled(said, who))
-        return _answered(said, await self._said(said, Address.of(said), who))
+            return answered(said, await self._signalled(said, who))
+        return answered(said, await self._said(said, Address.of(said), who))
 
     # Signals and commands
 
-    async def _signalled(self, said: UserSignal, who: Person) -> _Taken:
+    async def _signalled(self, said: UserSignal, who: Person) -> Taken:
         signal = said.signal
         name = await known_as(self.service, said.loop_id, said, signal.type)
         stage = await self.service.signal(said.loop_id, replace(signal, id=name), who=who)
-        return _Taken(ResponseType.STATUS, f"{said.type}: {said.loop_id} is {stage}", said.loop_id)
+        return Taken(ResponseType.STATUS, f"{said.type}: {said.loop_id} is {stage}", said.loop_id)
 
-    async def _said(self, said: UserMessage, address: Address, who: Person) -> _Taken:
+    async def _said(self, said: UserMessage, address: Address, who: Person) -> Taken:
         command = command_in(said.content)
         if command is None or (command[0] == NEW and (command[1] or said.attachments)):
             if command is not None:
@@ -186,11 +186,11 @@ class Dispatcher:
         length = await talk.length(self.service.journal)
         current = talk.loop_id(length) if length else ""
         asked = Asked(self.service, self.commands, said, who, words, current)
-        return _Taken(ResponseType.TEXT, await known.run(asked), current)
+        return Taken(ResponseType.TEXT, await known.run(asked), current)
 
     # Talking
 
-    async def _talk(self, said: UserMessage, address: Address, who: Person, *, anew: bool) -> _Taken:
+    async def _talk(self, said: UserMessage, address: Address, who: Person, *, anew: bool) -> Taken:
         """Go on with a conversation: say it to the loop that is under way, or begin the next one."""
         talk = Conversation(address.conversation)
         for _ in range(_AT_MOST):
@@ -209,10 +209,10 @@ class Dispatcher:
                 await self.service.begin(self._agent_for(said, before), request, loop_id=loop_id, talk=True)
             except LoopMismatch:
                 continue  # somebody else said something here just now: theirs is the loop of this number
-            return self._remembered(talk, said, _begun(loop_id))
+            return self._remembered(talk, said, begun(loop_id))
         raise UserError("too much is said here at the same time: say it again")
 
-    async def _taken_before(self, talk: Conversation, length: int, said: UserMessage) -> _Taken | None:
+    async def _taken_before(self, talk: Conversation, length: int, said: UserMessage) -> Taken | None:
         """What was answered to a message that comes again; None where it is new."""
         if (known := self._taken.get((talk.name, said.user_id, said.message_id))) is not None:
             return known
@@ -224,12 +224,12 @@ class Dispatcher:
                 if isinstance(event, Started | FlowStarted):
                     told = Address.of_loop(event.metadata)
                     if told is not None and (told.user_id, told.message_id) == this:
-                        return _begun(loop_id)
+                        return begun(loop_id)
                 elif isinstance(event, SignalReceived) and _is_fed_back(event.signal, said.user_id, names):
-                    return _fed_back_to(loop_id)
+                    return fed_back_to(loop_id)
         return None
 
-    def _remembered(self, talk: Conversation, said: UserMessage, taken: _Taken) -> _Taken:
+    def _remembered(self, talk: Conversation, said: UserMessage, taken: Taken) -> Taken:
         """What somebody was answered, kept in mind for when they say the same again."""
         self._taken[talk.name, said.user_id, said.message_id] = taken
         if len(self._taken) > _REMEMBERED:
@@ -286,7 +286,7 @@ class Dispatcher:
 
     async def _fed_back(
         self, loop_id: str, said: UserMessage, who: Person, about: str | None
-    ) -> _Taken | None:
+    ) -> Taken | None:
         """Say something to a loop that is under way; None where it no longer is, or has come to an answer.
 
         Raises:
@@ -302,7 +302,7 @@ class Dispatcher:
             if state.at in OVER or (state.at == "approve" and about is not None):
                 return None
             raise
-        return _fed_back_to(loop_id, f", which is {stage}")
+        return fed_back_to(loop_id, f", which is {stage}")
 
     def _request(self, said: UserMessage, address: Address, before: Iterable[Message]) -> SystemRequest:
         given = apart(said.metadata) or {}
@@ -360,75 +360,12 @@ class Dispatcher:
         return told_of(self.service, address, loop_id, after, till_it_rests=till_it_rests, roles_of=roles_of)
 
 
-def refusal(said: UserMessage | UserSignal, error: FlyballError) -> UserResponse:
-    """What somebody is answered whose words were not taken: why.
-
-    Raises:
-        InvalidMessage: they do not say who says them, and where: nobody can be answered.
-    """
-    _check_answerable(said)
-    return _answered(said, _Taken(ResponseType.ERROR, error.message))
-
-
-def _check_answerable(said: UserMessage | UserSignal) -> None:
-    """See that something says who says it, and where, whatever else is wrong with it.
-
-    Raises:
-        InvalidMessage: it does not.
-    """
-    if isinstance(said, UserSignal):
-        said.require("signal_id", "user_id")
-    else:
-        said.require("message_id", "channel_type", "channel_id", "user_id")
-    _check_ids(said, (*_PLACE, "message_id", "signal_id"))
-
-
-def _check_ids(said: UserMessage | UserSignal, names: tuple[str, ...] = _IDS) -> None:
-    """See that ids are such as can be written down, and told apart.
-
-    Raises:
-        InvalidMessage: one is not.
-    """
-    for name in names:
-        value: str = getattr(said, name, "")
-        if len(value) > _LONGEST or not value.isprintable() or (value and not value.strip()):
-            raise InvalidMessage(
-                f"{name} is {value[:60]!r}: give up to {_LONGEST} characters that can be printed",
-                field=name,
-            )
-
-
-class _Taken(Struct, frozen=True):
-    """What came of something that was said: `begun`, where it began a loop."""
-
-    kind: ResponseType
-    text: str
-    loop_id: str = ""
-    begun: bool = False
-
-
-def _is_fed_back(signal: Signal, by: str, names: tuple[str, ...]) -> bool:
-    return signal.type is SignalType.FEEDBACK and signal.by == by and signal.id in names
-
-
-def _fed_back_to(loop_id: str, how: str = "") -> _Taken:
-    return _Taken(ResponseType.STATUS, f"said to {loop_id}{how}", loop_id)
-
-
-def _answered(said: UserMessage | UserSignal, taken: _Taken) -> UserResponse:
-    name = said.signal_id if isinstance(said, UserSignal) else said.message_id
-    # What is told of a loop that has begun comes after this.
-    known_as = f"{taken.loop_id}/0" if taken.begun else f"{name}/taken"
-    in_reply_to = taken.loop_id or name
-    return Address.of(said).response(taken.kind, taken.text, known_as, time.time(), in_reply_to=in_reply_to)
-
-
-def _begun(loop_id: str) -> _Taken:
-    return _Taken(ResponseType.STATUS, f"begun: {loop_id}", loop_id, begun=True)
-
-
 def _is_passing(error: FlyballError) -> bool:
     """Whether an error says nothing of what was asked for: it may be asked for again."""
     if isinstance(error, LoopNotFound | UnknownAgent):
         return False
     return isinstance(error, JournalFailure) or error.retryable
+
+
+def _is_fed_back(signal: Signal, by: str, names: tuple[str, ...]) -> bool:
+    return signal.type is SignalType.FEEDBACK and signal.by == by and signal.id in names

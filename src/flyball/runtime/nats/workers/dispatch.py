@@ -29,8 +29,9 @@ from flyball.core.forms.semstreams import (
     UserResponse,
     UserSignal,
 )
-from flyball.orchestrate.channels.dispatcher import Dispatcher, refusal
+from flyball.orchestrate.channels.dispatcher import Dispatcher
 from flyball.orchestrate.channels.following import whom_to_tell
+from flyball.orchestrate.channels.taken import refusal
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, decode_entry
