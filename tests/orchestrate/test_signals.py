@@ -503,6 +503,7 @@ async def test_a_signal_with_the_same_id_is_taken_once(driven: Driven) -> None:
     assert await driven.signal("feedback", "once", name="s1")
     assert await driven.signal("feedback", "once", name="s1"), "that it comes twice is no error"
     assert await driven.signal("feedback", "twice", name="s2")
+    assert not await driven.signal("pause", name="s1"), "the id is another signal's"
     place.let_go.set()
     await driven.end()
     assert script.last.messages[-1] == user(["once", "twice"])

@@ -69,7 +69,7 @@ from flyball.orchestrate.performing import UNREAD, Performing
 from flyball.orchestrate.recorded import offering, state_of
 from flyball.orchestrate.requests import request_parts
 from flyball.orchestrate.result import deferred
-from flyball.orchestrate.signalling import signal_event, stage_if_taken
+from flyball.orchestrate.signalling import see_that_it_is_the_same, signal_event, stage_if_taken
 from flyball.orchestrate.state import State
 from flyball.orchestrate.tasks import current_task
 
@@ -497,7 +497,7 @@ class Drive(Performing):
         """Take a signal; durable when this returns, with the stage that the loop is in then.
 
         Raises:
-            SignalRefused: it does not fit (any more).
+            SignalRefused: it does not fit (any more), or its id is that of another signal.
         """
         event = signal_event(signal, self.clock.now())
         taken = self.take(event)
@@ -506,6 +506,9 @@ class Drive(Performing):
             self.stir()
             taken = self.take(event)
         if not taken:
+            if signal.id in self.state.signals:
+                await self.flush()
+                see_that_it_is_the_same(await self.journal.read(self.loop_id), signal)
             below = bool(self.state.children) and await self._pass_on(signal, taken=False)
             stage = stage_if_taken(self.state, None if below else signal)
             await self.flush()

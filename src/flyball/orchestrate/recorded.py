@@ -22,7 +22,7 @@ from flyball.orchestrate.machine import apply, fold, start
 from flyball.orchestrate.machines import AnyState, is_flow, take
 from flyball.orchestrate.machines import fold as fold_any
 from flyball.orchestrate.permissions import Person, apart, owned
-from flyball.orchestrate.signalling import as_signal, signal_event, stage_if_taken
+from flyball.orchestrate.signalling import as_signal, see_that_it_is_the_same, signal_event, stage_if_taken
 from flyball.orchestrate.snapshot import snapshot_of
 from flyball.orchestrate.state import State, turns_before
 
@@ -93,18 +93,21 @@ async def send_signal(
 ) -> Stage:
     """Say something to a loop, wherever it is driven: its driver finds it in the journal.
 
-    Gives the stage that the loop is in then. A signal whose id was taken before is not taken again, and that
-    is no error. A retry opens a failed loop again; `resume` then goes on with it. A pause, a resume and what
-    is said about calls that wait reach the loops under it (`family`): by `offer`, where their drivers do not
-    look into the journal by themselves.
+    Gives the stage that the loop is in then. A signal that comes again, with its id, is not taken again, and
+    that is no error. A retry opens a failed loop again; `resume` then goes on with it. A pause, a resume and
+    what is said about calls that wait reach the loops under it (`family`): by `offer`, where their drivers do
+    not look into the journal by themselves.
 
     Raises:
         LoopNotFound: the journal holds no such loop.
-        SignalRefused: the signal does not fit where the loop stands; it says which do.
+        SignalRefused: the signal does not fit where the loop stands; it says which do. Or its id is that of
+            another signal, or of another's.
         UserError: there is no such signal.
     """
     signal = as_signal(signal)
-    taken, state = await _offered(journal, loop_id, signal, clock)
+    taken, events, state = await _offered(journal, loop_id, signal, clock)
+    if not taken:
+        see_that_it_is_the_same(events, signal)
     if state.children and await pass_on(journal, state, signal, taken, offer or offering(journal, clock)):
         taken = True
     return stage_if_taken(state, None if taken else signal)
@@ -121,22 +124,24 @@ async def offer_signal(journal: Journal, loop_id: str, signal: Signal, clock: Cl
     Raises:
         LoopNotFound: the journal holds no such loop.
     """
-    taken, _ = await _offered(journal, loop_id, signal, clock)
+    taken, _, _ = await _offered(journal, loop_id, signal, clock)
     return taken
 
 
-async def _offered(journal: Journal, loop_id: str, signal: Signal, clock: Clock) -> tuple[bool, AnyState]:
-    """Append a signal if it fits; whether it did, and the state then."""
+async def _offered(
+    journal: Journal, loop_id: str, signal: Signal, clock: Clock
+) -> tuple[bool, Sequence[Event], AnyState]:
+    """Append a signal if it fits; whether it did, what was recorded before, and the state then."""
     while True:
         events, state = await load_any(journal, loop_id)
         event = signal_event(signal, clock.now())
         if not take(state, event):
-            return False, state
+            return False, events, state
         try:
             await journal.append(loop_id, (event,), len(events))
         except JournalConflict:
             continue
-        return True, state
+        return True, events, state
 
 
 async def pending_approvals(journal: Journal, loop_id: str) -> tuple[ToolCall, ...]:

@@ -55,7 +55,7 @@ from flyball.orchestrate.recorded import calls_waiting, load_any
 from flyball.orchestrate.runtime import Runtime
 from flyball.orchestrate.served import Responded, ServedSystem, served_by
 from flyball.orchestrate.serving.trying import Pieces
-from flyball.orchestrate.signalling import as_signal, see_that_it_is_the_same
+from flyball.orchestrate.signalling import as_signal
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
 
@@ -355,12 +355,9 @@ class Service:
                 signal = replace(signal, call_id=NO_ANSWER)  # one may begin to wait before it is recorded
         if signal.type is SignalType.RETRY:
             await self.resume(loop_id, retry=signal)
-            events, state = await self.load(loop_id)
-            see_that_it_is_the_same(events, signal)
+            _, state = await self.load(loop_id)
             return stage(state)
         stage_then = await self.runtime.signal(loop_id, signal)
-        if signal.id:
-            see_that_it_is_the_same(await self.journal.read(loop_id), signal)
         if signal.type is not SignalType.PAUSE:
             await self._seen_to(loop_id)
         return stage_then

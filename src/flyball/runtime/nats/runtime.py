@@ -42,7 +42,7 @@ from flyball.orchestrate.options import RunOptions
 from flyball.orchestrate.recorded import load, send_signal, until_done
 from flyball.orchestrate.result import OutputT, RunResult
 from flyball.orchestrate.runtime import check_kept, check_submitted, result_once_over
-from flyball.orchestrate.signalling import as_signal, stage_if_taken
+from flyball.orchestrate.signalling import as_signal, see_that_it_is_the_same, stage_if_taken
 from flyball.orchestrate.state import State
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection, NatsOptions
@@ -290,16 +290,19 @@ class NatsRuntime:
             await self.bus.publish(where, data, name, loop_id=loop_id, more={REPLY: inbox})
             async with asyncio.timeout(connection.patience):
                 taken = await answer
-            before = signal.id in state.signals
-            for event in await self.journal.read(loop_id, len(events)):
+            before, news = signal.id in state.signals, await self.journal.read(loop_id, len(events))
+            for event in news:
                 apply(state, event)
                 if signal.id in state.signals and not before:
                     break  # as it was taken: the loop may have gone on since
+            if not taken:
+                see_that_it_is_the_same((*events, *news), signal)
             return stage_if_taken(state, None if taken else signal)
         except TimeoutError:
             # The answer passes by once: the journal knows, if it was lost.
-            _, state = await load(self.journal, loop_id)
+            events, state = await load(self.journal, loop_id)
             if signal.id in state.signals:
+                see_that_it_is_the_same(events, signal)
                 return stage_if_taken(state)
             raise await self._not_taken(loop_id, f"the signal {signal.type}", len(data)) from None
         finally:

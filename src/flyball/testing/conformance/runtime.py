@@ -377,6 +377,21 @@ class RuntimeConformance:
             _, state = await load(runtime.journal, "one")
             assert state.signals == ("click",)
 
+    async def test_the_id_of_another_signal_is_refused(self) -> None:
+        """Nobody is told that theirs was taken, where what is recorded under its id is another's."""
+        agent = self.buyer()
+        async with self.serving(agent) as runtime:
+            await self.soon(runtime.submit(agent, "Tea.", loop_id="one"))
+            await self.waiting(runtime, "one")
+            hint = Signal(SignalType.FEEDBACK, id="click", by="ann", text="Be quick.")
+            await self.soon(runtime.signal("one", hint))
+            for other in (replace(hint, by="ben"), Signal(SignalType.APPROVE, id="click", by="ann")):
+                error = await self.failing(SignalRefused, runtime.signal("one", other))
+                assert error.details["id"] == "click"
+            await self.soon(runtime.signal("one", hint))
+            _, state = await load(runtime.journal, "one")
+            assert state.at == "execute", "it waits still"
+
     async def test_pause_resume_feedback_and_reject(self) -> None:
         """A loop that waits can be paused; what is said to it, the model reads."""
         agent = self.buyer()
