@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,17 @@ def test_what_cannot_be_told_is_refused() -> None:
     assert ambiguous.accepts("a" * 20)
     with pytest.raises(GrammarUnsupported, match="too many ways to read"):
         ambiguous.accepts("a" * 3_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ['"a" root root | "a"', '"a" root? root? root?', '("a" | "a" "a" | "a"+)*'])
+def test_what_can_be_read_in_too_many_ways_is_refused_soon(rule: str) -> None:
+    """All steps are counted: of a text of n characters some grammars take n ** 3."""
+    matcher = Matcher(f"root ::= {rule}")
+    before = time.process_time()
+    with pytest.raises(GrammarUnsupported):
+        matcher.mismatch("a" * 3_000)
+    assert time.process_time() - before < 4.0
 
 
 def test_a_definition_has_a_name_and_a_root() -> None:

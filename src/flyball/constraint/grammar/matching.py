@@ -16,8 +16,8 @@ from flyball.constraint.grammar.checking import checked
 from flyball.constraint.grammar.tree import Chars, Choice, Expr, Literal, Ref, Repeat, Sequence
 from flyball.core.errors import GrammarUnsupported
 
-MOST_WORK = 1_000_000
-"""How many items are followed at most, in one text: about a second's work."""
+MOST_WORK = 2_000_000
+"""How many steps from item to item are taken at most, for one text: about a second's work."""
 KEPT = 64
 
 Item = tuple[int, int]
@@ -75,8 +75,8 @@ class Matcher:
         work = 0
         for at in range(len(text) + 1):
             point = ord(text[at]) if at < len(text) else -1
-            column, following, over = self._closed(column, asked, at, point)
-            work += len(column)
+            steps, following, over = self._closed(column, asked, at, point)
+            work += steps
             if work > MOST_WORK:
                 raise GrammarUnsupported(
                     f"to check these {len(text):,} characters would take too long: the grammar has too many "
@@ -92,13 +92,13 @@ class Matcher:
 
     def _closed(
         self, column: set[Item], asked: list[dict[int, list[Item]]], at: int, point: int
-    ) -> tuple[set[Item], set[Item], bool]:
-        """All items at a place, those after its character, and whether the whole text may end there."""
+    ) -> tuple[int, set[Item], bool]:
+        """All items at a place: how many steps they took, those after its character, whether all may end."""
         here: dict[int, list[Item]] = {}
         asked.append(here)
         seen, waiting = set(column), list(column)
         following: set[Item] = set()
-        over = False
+        steps, over = 0, False
 
         def add(item: Item) -> None:
             if item not in seen:
@@ -107,7 +107,7 @@ class Matcher:
 
         while waiting:
             number, began = waiting.pop()
-            state = self._states[number]
+            state, steps = self._states[number], steps + 1
             for ranges, then in state.reads:
                 if any(low <= point <= high for low, high in ranges):
                     following.add((then, began))
@@ -121,9 +121,11 @@ class Matcher:
             if state.ends >= 0:
                 if state.ends == self._root and began == 0:
                     over = True
-                for then, before in tuple(asked[began].get(state.ends, ())):
+                above = tuple(asked[began].get(state.ends, ()))
+                steps += len(above)
+                for then, before in above:
                     add((then, before))
-        return seen, following, over
+        return steps, following, over
 
     # Building
 
