@@ -1,0 +1,167 @@
+"""What is told of a loop whose answer nobody has approved: nothing of that answer, by whatever it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from msgspec import Struct, json, to_builtins
+
+from flyball import Agent, Limits, UsageLimits
+from flyball.core.errors import FlyballError
+from flyball.core.events import Event
+from flyball.core.forms.semstreams import Trajectory
+from flyball.core.messages import Message, Retry, Role, Text, user
+from flyball.core.signals import Signal, SignalType
+from flyball.core.usage import Usage
+from flyball.inference.answers import tool_call as call
+from flyball.orchestrate.approvals import is_withheld
+from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.journal import MemoryJournal
+from flyball.orchestrate.projections import trajectory
+from flyball.orchestrate.projections.loop_entity import loop_entity
+from flyball.orchestrate.projections.loop_events import lifecycle_payloads
+from flyball.orchestrate.projections.summary import summary_of
+from flyball.orchestrate.recorded import fork, load, send_signal
+from flyball.orchestrate.result import RunResult
+from flyball.orchestrate.state import State
+from flyball.orchestrate.system import System
+from flyball.testing import FakeClock
+from tests.orchestrate.models import Script
+from tests.orchestrate.scenarios import City, finish
+from tests.orchestrate.test_output_approval import waits
+
+DRAFT = "We are broke."
+ASK = SystemRequest(messages=(user("go"),))
+
+DRAFTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "text": (DRAFT, {}),
+    "a call": (call("final_result", {"name": DRAFT}), {"output": City, "output_mode": "tool"}),
+    "JSON": (f'{{"name": "{DRAFT}"}}', {"output": City, "output_mode": "native"}),
+    "a tool's": (call("finish", {"text": DRAFT}), {"tools": [finish]}),
+}
+
+
+class Gone(Struct):
+    """A loop that has come to where it is looked at."""
+
+    journal: MemoryJournal
+    system: System
+    events: list[Event]
+    state: State
+
+
+async def hang(_: object, text: Any) -> Any:
+    await asyncio.Event().wait()
+    return text
+
+
+async def come(way: str, draft: Any, options: dict[str, Any]) -> AsyncIterator[Gone]:
+    """A loop in which an answer was given that nobody approved."""
+    journal, clock = MemoryJournal(), FakeClock()
+    if way == "rejected":
+        options = {**options, "limits": Limits(max_iterations=1)}
+    elif way == "too long":
+        options = {**options, "limits": Limits(usage=UsageLimits(output_tokens_limit=1))}
+        draft = Message(Role.ASSISTANT, (Text(draft),), usage=Usage(output_tokens=9))
+    elif way == "unchecked":
+        options = {**options, "validators": [hang]}
+    system = System(Agent(Script(draft), output_approval=True, **options), journal=journal, clock=clock)
+    task = asyncio.create_task(
+        system.agent.run("go", journal=journal, loop_id="one", timeout=30, clock=clock)
+    )
+    await journal.wait("one", 0)
+    if way == "unchecked":
+        await journal.wait("one", 1)  # Started, ModelAnswered: now it is checked
+    elif way != "too long":
+        await waits(journal, "one")
+    if way == "rejected":
+        await send_signal(journal, "one", Signal(SignalType.REJECT, text="no"))
+    elif way in ("cancelled", "unchecked"):
+        await send_signal(journal, "one", Signal(SignalType.CANCEL))
+    elif way == "late":
+        await clock.advance(30)
+    if way != "waits":
+        with pytest.raises(FlyballError):
+            await task
+    events, state = await load(journal, "one")
+    yield Gone(journal, system, events, state)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+ENDS = ("rejected", "cancelled", "late")
+
+
+@pytest.fixture(params=[(way, draft) for way in ("waits", *ENDS) for draft in DRAFTS], ids=" ".join)
+async def gone(request: pytest.FixtureRequest) -> AsyncIterator[Gone]:
+    way, draft = request.param
+    async for one in come(way, *DRAFTS[draft]):
+        yield one
+
+
+def written(*told: Any) -> str:
+    return str([to_builtins(one, enc_hook=repr) for one in told])
+
+
+async def test_nothing_that_is_told_of_it_has_it(gone: Gone) -> None:
+    state, journal = gone.state, gone.journal
+    assert is_withheld(state)
+    told = {
+        "the list": await summary_of(journal, "one"),
+        "the bucket": loop_entity(gone.events),
+        "what is heard": lifecycle_payloads(gone.events),
+        "the way": trajectory(gone.events),
+        "the response": await gone.system.replay("one"),
+        "the text": RunResult(None, state, journal).text,
+    }
+    for name, one in told.items():
+        assert DRAFT not in written(one), name
+
+
+def better(answer: Any) -> Any:
+    """Another answer, of the same kind."""
+    kind: Any = type(answer)
+    return json.decode(json.encode(answer).replace(b"broke", b"rich"), type=kind)
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+async def test_a_trajectory_tells_what_was_approved_once_it_is(draft: str) -> None:
+    """Of what was rejected on the way it tells what that has cost."""
+    answer, options = DRAFTS[draft]
+    approved = better(answer)
+    journal = MemoryJournal()
+    agent = Agent(Script(answer, approved), output_approval=True, **options)
+    task = asyncio.create_task(agent.run("go", journal=journal, loop_id="one"))
+    await journal.wait("one", 0)
+    await waits(journal, "one")
+    await send_signal(journal, "one", Signal(SignalType.REJECT, text="softer"))
+    await waits(journal, "one", 2)
+    detail = "summary" if draft == "a tool's" else "full"  # what a tool was asked for is no answer yet
+    assert "rich" not in said(trajectory(await journal.read("one"), detail))
+    await send_signal(journal, "one", Signal(SignalType.APPROVE))
+    result = await task
+    way = trajectory(await result.events(), detail)
+    assert "broke" not in said(way)
+    assert "rich" in said(way)
+    assert (way.total_tokens_in, way.total_tokens_out) == (
+        result.usage.input_tokens,
+        result.usage.output_tokens,
+    )
+
+
+def said(way: Trajectory) -> str:
+    """What the steps say themselves, not what was sent to the model."""
+    return written(*[(one.response, one.tool_result, one.tool_calls) for one in way.steps])
+
+
+def retries(message: Message) -> list[str]:
+    return [part.text for part in message.parts if isinstance(part, Retry)]
+
+
+async def test_what_waits_cannot_be_forked_after() -> None:
+    async for one in come("waits", DRAFT, {}):
+        with pytest.raises(FlyballError, match="is not over"):
+            await fork(one.journal, "one", 1, one.state.spec, prompt=user("Go on."))
