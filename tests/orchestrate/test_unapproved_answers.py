@@ -17,14 +17,19 @@ from flyball.core.messages import Message, Retry, Role, Text, user
 from flyball.core.signals import Signal, SignalType
 from flyball.core.usage import Usage
 from flyball.inference.answers import tool_call as call
+from flyball.inference.answers import tool_call_answer
+from flyball.inference.cut import events_of
+from flyball.inference.request import Request
+from flyball.inference.scripted import FunctionEngine
+from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.approvals import is_withheld
-from flyball.orchestrate.contracts import SystemRequest
+from flyball.orchestrate.contracts import Mode, OutputContract, SystemRequest, SystemResponse
 from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.projections import trajectory
 from flyball.orchestrate.projections.loop_entity import loop_entity
 from flyball.orchestrate.projections.loop_events import lifecycle_payloads
 from flyball.orchestrate.projections.summary import summary_of
-from flyball.orchestrate.recorded import fork, load, send_signal
+from flyball.orchestrate.recorded import calls_waiting, fork, load, send_signal
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
@@ -121,10 +126,56 @@ async def test_nothing_that_is_told_of_it_has_it(gone: Gone) -> None:
         assert DRAFT not in written(one), name
 
 
+async def test_who_waits_for_it_has_nothing_of_it() -> None:
+    """Nor of what came of one that broke off in the middle."""
+
+    class Broken(Script):
+        async def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+            for event in list(events_of(self._result(request).message, 3, "r"))[:-2]:
+                yield event
+            raise OSError("line is down")
+
+    system = System(Agent(Broken(DRAFT), output_approval=True), journal=MemoryJournal())
+    *pieces, last = [piece async for piece in system.stream(ASK)]
+    assert pieces == []
+    assert isinstance(last, SystemResponse)
+    assert last.error is not None
+    assert last.content == ""
+
+
 def better(answer: Any) -> Any:
     """Another answer, of the same kind."""
     kind: Any = type(answer)
     return json.decode(json.encode(answer).replace(b"broke", b"rich"), type=kind)
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+async def test_a_stream_has_what_was_approved_and_nothing_before(draft: str) -> None:
+    answer, options = DRAFTS[draft]
+    approved = better(answer)
+    journal = MemoryJournal()
+    system = System(
+        Agent(Script(answer, approved, chunk=3), output_approval=True, **options), journal=journal
+    )
+    told: list[StreamEvent | SystemResponse] = []
+
+    async def read() -> None:
+        async for piece in system.stream(ASK, loop_id="one"):
+            told.append(piece)
+
+    task = asyncio.create_task(read())
+    await journal.wait("one", 0)
+    await waits(journal, "one")
+    await send_signal(journal, "one", Signal(SignalType.REJECT, text="softer"))
+    await waits(journal, "one", 2)
+    assert told == []
+    await send_signal(journal, "one", Signal(SignalType.APPROVE))
+    await task
+    assert "broke" not in written(*told)
+    assert "rich" in written(told[0])
+    last = told[-1]
+    assert isinstance(last, SystemResponse)
+    assert "rich" in last.content
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
@@ -165,3 +216,45 @@ async def test_what_waits_cannot_be_forked_after() -> None:
     async for one in come("waits", DRAFT, {}):
         with pytest.raises(FlyballError, match="is not over"):
             await fork(one.journal, "one", 1, one.state.spec, prompt=user("Go on."))
+
+
+STEPS = {"steps": [{"name": "write", "type": "infer", "input": {"prompt": "write"}}]}
+FLOWS: dict[str, SystemRequest] = {
+    "a plan": SystemRequest(messages=(user("go"),), mode=Mode.PLAN, plan=STEPS),
+    "a vote": SystemRequest(
+        messages=(user("go"),),
+        mode=Mode.REDUNDANT,
+        output=OutputContract(schema={"type": "object", "properties": {"name": {"type": "string"}}}),
+    ),
+}
+
+
+async def write(request: Request) -> Message | str:
+    """The same draft, in the form that is asked for."""
+    return tool_call_answer("final_result", {"name": DRAFT}) if request.tools else DRAFT
+
+
+@pytest.mark.parametrize("end", [SignalType.APPROVE, SignalType.CANCEL])
+@pytest.mark.parametrize("asked", FLOWS.values(), ids=FLOWS)
+async def test_what_the_steps_of_a_flow_would_answer_is_told_once_it_is_approved(
+    asked: SystemRequest, end: SignalType
+) -> None:
+    journal = MemoryJournal()
+    system = System(Agent(FunctionEngine(write), output_approval=True), journal=journal)
+    told: list[StreamEvent | SystemResponse] = []
+
+    async def read() -> None:
+        async for piece in system.stream(asked, loop_id="top"):
+            told.append(piece)
+
+    task = asyncio.create_task(read())
+    while not task.done():
+        await asyncio.sleep(0)
+        if "top" not in await journal.loops():
+            continue
+        for one in await calls_waiting(journal, "top"):
+            assert told == []
+            assert DRAFT not in written(await summary_of(journal, "top"))
+            await send_signal(journal, one.loop_id, Signal(end))
+    await task
+    assert (DRAFT in written(*told)) == (end is SignalType.APPROVE)
