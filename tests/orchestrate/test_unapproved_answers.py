@@ -29,7 +29,7 @@ from flyball.orchestrate.projections import trajectory
 from flyball.orchestrate.projections.loop_entity import loop_entity
 from flyball.orchestrate.projections.loop_events import lifecycle_payloads
 from flyball.orchestrate.projections.summary import summary_of
-from flyball.orchestrate.recorded import calls_waiting, fork, load, send_signal
+from flyball.orchestrate.recorded import calls_waiting, fork, load, send_signal, snapshot_at
 from flyball.orchestrate.result import RunResult
 from flyball.orchestrate.state import State
 from flyball.orchestrate.system import System
@@ -206,6 +206,16 @@ async def test_a_trajectory_tells_what_was_approved_once_it_is(draft: str) -> No
 def said(way: Trajectory) -> str:
     """What the steps say themselves, not what was sent to the model."""
     return written(*[(one.response, one.tool_result, one.tool_calls) for one in way.steps])
+
+
+async def test_a_run_that_goes_on_from_a_snapshot_takes_it_for_no_answer(gone: Gone) -> None:
+    """One that waits is none yet; behind one that was refused, the model reads that."""
+    kept = await snapshot_at(gone.journal, "one")
+    assert kept.messages[-1].role is not Role.ASSISTANT
+    if gone.state.at == "approve":
+        assert not any(message.text or "final_result" in written(message) for message in kept.messages[1:-1])
+    else:
+        assert any("not approved" in text for text in retries(kept.messages[-1]))
 
 
 def retries(message: Message) -> list[str]:
