@@ -11,7 +11,7 @@ from msgspec import Struct, json, to_builtins
 
 from flyball import Agent, Limits, UsageLimits
 from flyball.core.errors import FlyballError
-from flyball.core.events import Event
+from flyball.core.events import Event, Outcome
 from flyball.core.forms.semstreams import Trajectory
 from flyball.core.messages import Message, Retry, Role, Text, user
 from flyball.core.signals import Signal, SignalType
@@ -28,6 +28,7 @@ from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.projections import trajectory
 from flyball.orchestrate.projections.loop_entity import loop_entity
 from flyball.orchestrate.projections.loop_events import lifecycle_payloads
+from flyball.orchestrate.projections.said import said_in
 from flyball.orchestrate.projections.summary import summary_of
 from flyball.orchestrate.recorded import calls_waiting, fork, load, send_signal, snapshot_at
 from flyball.orchestrate.result import RunResult
@@ -216,6 +217,18 @@ async def test_a_run_that_goes_on_from_a_snapshot_takes_it_for_no_answer(gone: G
         assert not any(message.text or "final_result" in written(message) for message in kept.messages[1:-1])
     else:
         assert any("not approved" in text for text in retries(kept.messages[-1]))
+
+
+UNFINISHED = ("too long", "unchecked")
+
+
+@pytest.mark.parametrize("way", UNFINISHED)
+async def test_who_goes_on_from_what_came_to_no_approval_is_told_so(way: str) -> None:
+    async for one in come(way, DRAFT, {}):
+        assert one.state.outcome is not Outcome.SUCCESS
+        *_, last = said_in(one.state)
+        assert retries(last) == ["The answer was not approved before the run ended: nobody was given it."]
+        assert (await one.system.replay("one")).content == ""
 
 
 def retries(message: Message) -> list[str]:
