@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import Struct, json, to_builtins
 
-from flyball import Agent, Limits, UsageLimits
-from flyball.core.errors import FlyballError
+from flyball import Agent, Knowledge, Limits, UsageLimits
+from flyball.core.errors import AgentRunClosed, FlyballError
 from flyball.core.events import Event, Outcome
 from flyball.core.forms.semstreams import Trajectory
 from flyball.core.messages import Message, Retry, Role, Text, user
@@ -28,6 +28,7 @@ from flyball.orchestrate.journal import MemoryJournal
 from flyball.orchestrate.projections import trajectory
 from flyball.orchestrate.projections.loop_entity import loop_entity
 from flyball.orchestrate.projections.loop_events import lifecycle_payloads
+from flyball.orchestrate.projections.runtime_events import runtime_events
 from flyball.orchestrate.projections.said import said_in
 from flyball.orchestrate.projections.summary import summary_of
 from flyball.orchestrate.recorded import calls_waiting, fork, load, send_signal, snapshot_at
@@ -37,7 +38,7 @@ from flyball.orchestrate.system import System
 from flyball.testing import FakeClock
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import City, finish
-from tests.orchestrate.test_output_approval import waits
+from tests.orchestrate.test_output_approval import waiting_below, waits
 
 DRAFT = "We are broke."
 ASK = SystemRequest(messages=(user("go"),))
@@ -146,7 +147,7 @@ async def test_who_waits_for_it_has_nothing_of_it() -> None:
 
 def better(answer: Any) -> Any:
     """Another answer, of the same kind."""
-    kind: Any = type(answer)
+    kind: Any = answer.__class__
     return json.decode(json.encode(answer).replace(b"broke", b"rich"), type=kind)
 
 
@@ -281,3 +282,91 @@ async def test_what_the_steps_of_a_flow_would_answer_is_told_once_it_is_approved
             await send_signal(journal, one.loop_id, Signal(end))
     await task
     assert (DRAFT in written(*told)) == (end is SignalType.APPROVE)
+
+
+class Shelf:
+    """A knowledge base that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    def retrieve(self, query: str) -> str:
+        return ""
+
+    def store(self, content: str) -> None:
+        self.kept.append(content)
+
+
+@pytest.mark.parametrize("end", [SignalType.APPROVE, SignalType.CANCEL])
+async def test_nothing_is_stored_or_delivered_before(end: SignalType) -> None:
+    shelf, journal, delivered = Shelf(), MemoryJournal(), list[tuple[Outcome, Any]]()
+
+    def deliver(_: object, outcome: Outcome, output: Any) -> None:
+        delivered.append((outcome, output))
+
+    agent = Agent(
+        Script(DRAFT),
+        output_approval=True,
+        deliveries=[deliver],
+        features=[Knowledge(shelf, auto_store=True)],
+    )
+    task = asyncio.create_task(agent.run("go", journal=journal, loop_id="one"))
+    await journal.wait("one", 0)
+    await waits(journal, "one")
+    assert (shelf.kept, delivered) == ([], [])
+    await send_signal(journal, "one", Signal(end))
+    await asyncio.wait([task])
+    if end is SignalType.APPROVE:
+        assert (shelf.kept, delivered) == ([DRAFT], [(Outcome.SUCCESS, DRAFT)])
+    else:
+        assert (shelf.kept, delivered) == ([], [(Outcome.CANCELLED, None)])
+        assert task.exception() is not None
+
+
+async def test_who_asks_an_agent_as_a_tool_reads_nothing_of_what_was_not_approved() -> None:
+    kid = Agent(Script(DRAFT), name="kid", output_approval=True)
+    asks = Script(call("kid", {"prompt": "write"}), "It could not be had.")
+    journal = MemoryJournal()
+    top = Agent(asks, tools=[kid.as_tool()])
+    task = asyncio.create_task(top.run("go", journal=journal, loop_id="top"))
+    one = await waiting_below(journal)
+    assert DRAFT not in written(await summary_of(journal, "top"), trajectory(await journal.read("top")))
+    await send_signal(journal, one.loop_id, Signal(SignalType.CANCEL))
+    assert (await task).output == "It could not be had."
+    assert DRAFT not in written(asks.last)
+
+
+@pytest.mark.parametrize("end", [SignalType.APPROVE, SignalType.CANCEL])
+async def test_an_editor_goes_on_from_what_was_approved_alone(end: SignalType) -> None:
+    journal, writing = MemoryJournal(), Script("edited")
+    editor = Agent(writing, name="editor")
+    architect = Agent(Script(DRAFT), role="architect", editor=editor, output_approval=True)
+    task = asyncio.create_task(architect.run("go", journal=journal, loop_id="top"))
+    await waiting_below(journal)
+    assert writing.requests == []
+    await send_signal(journal, "top", Signal(end))
+    await asyncio.wait([task])
+    assert len(writing.requests) == (end is SignalType.APPROVE)
+    assert (task.exception() is None) == (end is SignalType.APPROVE)
+
+
+async def test_code_that_reads_a_run_as_it_goes_reads_it_as_it_is_written() -> None:
+    """That is who wrote the agent; the output it has once it is approved."""
+    journal, heard = MemoryJournal(), list[str]()
+    agent = Agent(Script(DRAFT), output_approval=True)
+    async with agent.run_stream("go", journal=journal, loop_id="one") as run:
+
+        async def read() -> None:
+            async for piece in run.text():
+                heard.append(piece)
+
+        task = asyncio.create_task(read())
+        await journal.wait("one", 0)
+        await waits(journal, "one")
+        assert "".join(heard) == DRAFT
+        with pytest.raises(AgentRunClosed, match="not over"):
+            _ = run.result
+        await run.signal(SignalType.APPROVE)
+        await task
+        assert DRAFT in written(*runtime_events(await journal.read("one")))
+        assert ("".join(heard), run.result.output) == (DRAFT, DRAFT)
