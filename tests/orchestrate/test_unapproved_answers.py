@@ -13,8 +13,9 @@ from flyball import Agent, Knowledge, Limits, UsageLimits
 from flyball.core.errors import AgentRunClosed, FlyballError
 from flyball.core.events import Event, Outcome
 from flyball.core.forms.semstreams import Trajectory
-from flyball.core.messages import Message, Retry, Role, Text, user
+from flyball.core.messages import Message, Retry, Role, Text, ToolCall, user
 from flyball.core.signals import Signal, SignalType
+from flyball.core.tools import ToolDefinition
 from flyball.core.usage import Usage
 from flyball.inference.answers import tool_call as call
 from flyball.inference.answers import tool_call_answer
@@ -370,3 +371,15 @@ async def test_code_that_reads_a_run_as_it_goes_reads_it_as_it_is_written() -> N
         await task
         assert DRAFT in written(*runtime_events(await journal.read("one")))
         assert ("".join(heard), run.result.output) == (DRAFT, DRAFT)
+
+
+async def test_what_is_said_beside_a_call_of_the_callers_is_not_told() -> None:
+    """It may well be what somebody has just refused, in other words."""
+    locate = ToolDefinition("locate", {"type": "object"})
+    said = Message(Role.ASSISTANT, (Text(f"As I said: {DRAFT}"), ToolCall("c", "locate", "{}")))
+    asked = SystemRequest(messages=(user("go"),), caller_tools=(locate,))
+    for approval in (True, False):
+        system = System(Agent(Script(said), output_approval=approval), journal=MemoryJournal())
+        response = await system.handle(asked)
+        assert [one.tool_name for one in response.calls_wanted] == ["locate"]
+        assert (DRAFT in response.content) is not approval
