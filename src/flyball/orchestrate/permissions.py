@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from flyball.core.errors import NotPermitted
 from flyball.core.signals import SignalType
+from flyball.orchestrate.places import place_name
 
 EVERYBODY = "*"
 _USER = "user:"
@@ -135,9 +136,12 @@ def owner_of(metadata: dict[str, Any] | None) -> str:
 
 
 def channel_of(metadata: dict[str, Any] | None) -> str:
-    """Where the person talks for whom a loop was begun, as `type/id`; empty where it was for nobody there."""
+    """Where the person talks for whom a loop was begun, as `type/id`; empty where it was for nobody there.
+
+    It is a `place_name`: what has a slash in itself is another place.
+    """
     kind, name = _fact(metadata, "channel_type"), _fact(metadata, "channel_id")
-    return f"{kind}/{name}" if kind and name else ""
+    return place_name(kind, name) if kind and name else ""
 
 
 def owned(metadata: dict[str, Any] | None, who: Person | None) -> dict[str, Any] | None:

@@ -112,6 +112,24 @@ async def test_who_comes_again_misses_nothing() -> None:
             assert (await until(responses, "prompt"))["user_id"] == "ben"
 
 
+async def test_a_slash_in_a_name_is_none_between_two() -> None:
+    async with here() as (client, _):
+
+        async def at(place: str, content: str, by: str) -> dict[str, Any]:
+            body = {"content": content, "user_id": by, "thread_id": "t", "metadata": {"agent": "echo"}}
+            return (await client.post(f"/api/channels/{place}/messages", json=body)).json()
+
+        one, two = await at("sl%2Fack/a", "one", "ann"), await at("sl/ack%2Fa", "two", "eve")
+        assert one["in_reply_to"] != two["in_reply_to"], "eve goes on from nothing of ann's"
+        for place, begun, content in (("sl%2Fack/a", one, "one"), ("sl/ack%2Fa", two, "two")):
+            last = {"Last-Event-ID": begun["response_id"]}
+            async with client.stream("GET", f"/api/channels/{place}/responses", headers=last) as stream:
+                async for line in stream.aiter_lines():
+                    if line.startswith("data: "):
+                        assert msgspec.json.decode(line[6:])["content"] == f"You said: {content}"
+                        break
+
+
 async def test_the_same_message_again_is_taken_once() -> None:
     async with here() as (client, service):
         first = await say(client, "one", message_id="m1", metadata={"agent": "echo"})

@@ -20,6 +20,7 @@ from flyball.core.forms.semstreams import (
     UserResponse,
     UserSignal,
 )
+from flyball.orchestrate.places import place_name
 
 _FACTS = ("channel_type", "channel_id", "user_id", "thread_id", "message_id")
 
@@ -50,10 +51,15 @@ class Address(Struct, frozen=True):
         return cls(**facts)
 
     @property
+    def channel(self) -> str:
+        """The name of the channel: `type/id`, and no other one's (see `place_name`)."""
+        return place_name(self.channel_type, self.channel_id)
+
+    @property
     def conversation(self) -> str:
         """The conversation that is had here: one a thread, and without threads one a person."""
         within = f"thread:{self.thread_id}" if self.thread_id else f"user:{self.user_id}"
-        return f"{self.channel_type}/{self.channel_id}/{within}"
+        return place_name(self.channel_type, self.channel_id, within)
 
     def metadata(self) -> dict[str, Any]:
         """What a loop says that is begun for somebody here."""

@@ -9,6 +9,8 @@ Rules:
 - Who may do what, the service's `Permissions` say; the roles of who speaks, the channel knows.
 - Words send an answer back that waits for approval only where who says them was asked about it before: what
   was said just before it came is about something else. They are told so, and may say it again.
+- A conversation goes on from what has led to answers (`counts_after`): what failed, was refused or stopped
+  is left out, and what it went on from itself is still there.
 - Whom to tell of a loop stands in its journal. `follow` tells it, from there.
 """
 
@@ -31,7 +33,7 @@ from flyball.core.errors import (
     UnknownAgent,
     UserError,
 )
-from flyball.core.events import FlowStarted, SignalReceived, Started
+from flyball.core.events import Event, FlowStarted, SignalReceived, Started
 from flyball.core.forms.semstreams import ResponseType, UserMessage, UserResponse, UserSignal
 from flyball.core.messages import Message
 from flyball.core.signals import NO_ANSWER, Signal, SignalType
@@ -57,7 +59,7 @@ from flyball.orchestrate.course import OVER
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState
 from flyball.orchestrate.permissions import Permission, Person, apart, owner_of
-from flyball.orchestrate.projections.said import said_in
+from flyball.orchestrate.projections.said import counts_after
 from flyball.orchestrate.provenance import KEY
 from flyball.orchestrate.service import Service
 from flyball.orchestrate.state import State
@@ -197,14 +199,14 @@ class Dispatcher:
             length = await talk.length(self.service.journal)
             if (known := await self._taken_before(talk, length, said)) is not None:
                 return known
-            before = await self._before(said, talk, length, who, anew=anew)
+            events, before = await self._before(said, talk, length, who, anew=anew)
             if before is not None and before.at not in OVER:
                 about = await self._about(before, said, who)
                 if (answer := await self._fed_back(before.loop_id, said, who, about)) is not None:
                     return self._remembered(talk, said, answer)
                 continue  # it came to its end just now, or to an answer
             loop_id = talk.loop_id(length + 1)
-            request = self._request(said, address, () if before is None else said_in(before))
+            request = self._request(said, address, () if before is None else counts_after(events, before))
             try:
                 await self.service.begin(self._agent_for(said, before), request, loop_id=loop_id, talk=True)
             except LoopMismatch:
@@ -238,25 +240,25 @@ class Dispatcher:
 
     async def _before(
         self, said: UserMessage, talk: Conversation, length: int, who: Person, *, anew: bool
-    ) -> AnyState | None:
-        """The loop that a message goes on with, if with any.
+    ) -> tuple[list[Event], AnyState | None]:
+        """The loop that a message goes on with, if with any: its events, and how it stands.
 
         Raises:
             LoopNotFound: it replies to one that is not there.
             NotPermitted: that is another's.
         """
         if said.reply_to:
-            _, state = await self.service.load(said.reply_to)
+            events, state = await self.service.load(said.reply_to)
             told = Address.of_loop(state.metadata)
             same = told is not None and told.conversation == talk.name
             if not (same or owner_of(state.metadata) == who.user_id):
                 self.permissions.check(who, Permission.CANCEL_ANY)
-            return state
+            return events, state
         if anew or not self._auto_continue or not length:
-            return None
-        _, state = await self.service.load(talk.loop_id(length))
+            return [], None
+        events, state = await self.service.load(talk.loop_id(length))
         told = Address.of_loop(state.metadata)
-        return state if told is not None and told.conversation == talk.name else None
+        return (events, state) if told is not None and told.conversation == talk.name else ([], None)
 
     async def _about(self, before: AnyState, said: UserMessage, who: Person) -> str | None:
         """The answer that words to a loop send back; `NO_ANSWER` where none waits, but one may come to.

@@ -151,7 +151,7 @@ class _Follower:
 
     def begun(self, loop_id: str, address: Address | None) -> None:
         """A loop has begun, for somebody who is perhaps here."""
-        if address is not None and f"{address.channel_type}/{address.channel_id}" == self._channel:
+        if address is not None and address.channel == self._channel:
             self._follow(loop_id, address, 0)
 
     async def catch_up(self, last: str) -> None:

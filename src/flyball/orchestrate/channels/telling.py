@@ -240,7 +240,7 @@ class Telling:
                 why if why.startswith("cancelled") else f"cancelled: {why}" if why else "cancelled",
                 name,
             )
-        return self._say(ResponseType.ERROR, why or "it failed", name)
+        return self._say(ResponseType.ERROR, f"{why or 'it failed'}\n{_AND_NOW}", name)
 
     def _say(
         self,
@@ -257,6 +257,7 @@ class Telling:
         )
 
 
+_AND_NOW = "(what comes next goes on without this: say it anew in other words, or /retry tries it again)"
 _TOLD = {
     SignalType.PAUSE: "paused",
     SignalType.RESUME: "resumed",

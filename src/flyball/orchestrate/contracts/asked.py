@@ -21,7 +21,7 @@ def asked_in(flow_input: Any) -> str:
             # What is said in several messages in a row is one question: see `conversation`.
             goes_on = before is not None and before.role is Role.USER
             said = [*(said if goes_on else ()), message.text]
-    return "".join(said)
+    return "\n".join(said)
 
 
 def conversation_in(flow_input: Any) -> Conversation | None:

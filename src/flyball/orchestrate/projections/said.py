@@ -1,12 +1,30 @@
-"""What was said in a loop: what another goes on from."""
+"""What was said in a loop, and what a conversation goes on from after it. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flyball.core.events import Event, Outcome, Started
 from flyball.core.messages import Message, Role, assistant, user
 from flyball.orchestrate.contracts.asked import conversation_in
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState
 from flyball.orchestrate.projections.summary import answer_of
+
+
+def counts_after(events: Sequence[Event], state: AnyState) -> tuple[Message, ...]:
+    """What a conversation goes on from after a loop whose outcome is decided: what has led to answers.
+
+    That is what was said in it, if it was answered. Of one that failed, was stopped or refused, it is what
+    that one went on from itself: what it was asked would only fail again, with whatever is said next.
+    """
+    if state.outcome is Outcome.SUCCESS:
+        return said_in(state)
+    if isinstance(state, FlowState):
+        asked = conversation_in(state.input)
+        return () if asked is None else asked.history
+    history = events[0].history if events and isinstance(events[0], Started) else ()
+    return tuple([message for message in history if message.role is not Role.SYSTEM])
 
 
 def said_in(state: AnyState) -> tuple[Message, ...]:

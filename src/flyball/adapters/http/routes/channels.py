@@ -22,6 +22,7 @@ from flyball.core.ids import new_id
 from flyball.orchestrate.channels import Dispatcher
 from flyball.orchestrate.channels.following import RolesOf
 from flyball.orchestrate.channels.outbox import Outbox
+from flyball.orchestrate.places import place_name
 from flyball.orchestrate.service import Service
 
 T = TypeVar("T")
@@ -128,7 +129,7 @@ def _roles_of(asking: Asking) -> RolesOf:
 
 
 def _channel(asking: Asking) -> str:
-    return f"{asking.values['channel_type']}/{asking.values['channel_id']}"
+    return place_name(asking.values["channel_type"], asking.values["channel_id"])
 
 
 def _read(document: Any, read: Callable[[Any], Any], asking: Asking, name: str) -> Any:

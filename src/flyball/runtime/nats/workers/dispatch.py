@@ -32,6 +32,7 @@ from flyball.core.forms.semstreams import (
 from flyball.orchestrate.channels.dispatcher import Dispatcher
 from flyball.orchestrate.channels.following import whom_to_tell
 from flyball.orchestrate.channels.taken import refusal
+from flyball.orchestrate.places import place_name
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import Delivery
 from flyball.runtime.nats.entry import BLOB, decode_entry
@@ -136,9 +137,8 @@ class DispatchWorker:
 
     async def _publish(self, response: UserResponse) -> None:
         where = user_response_subject(response.channel_type, response.channel_id)
-        name = (
-            f"{where}/{response.user_id}/{response.response_id}"  # elsewhere there may be another of that id
-        )
+        # Elsewhere, and for others here, there may be another of that id.
+        name = f"{where}/{place_name(response.user_id)}/{response.response_id}"
         await self._bus.publish(where, write(response, response.response_id), name)
 
 
