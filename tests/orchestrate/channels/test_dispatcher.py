@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -397,6 +398,55 @@ async def test_signals_to_nothing_are_errors(dispatcher: Dispatcher) -> None:
     )
     assert (await dispatcher.take(gone)).type == "error"
     assert ResponseAction(id="approve/1", type="button", label="x", signal="approve", style="primary")
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+async def test_the_same_command_again_is_not_about_what_came_since(
+    dispatcher: Dispatcher, remembered: bool
+) -> None:
+    """Whether this process has it in mind, or the journal has to say so."""
+    first = await dispatcher.take(message("book", thread_id="t"))
+    await until(dispatcher.follow(first.in_reply_to), "prompt")
+    approve, at = message("/approve", by="ben", thread_id="t"), time.time()
+    answer = await dispatcher.take(approve, at=at)
+    await until(dispatcher.follow(first.in_reply_to), "result")
+    for _ in range(6):  # more of them than are looked at without knowing when it was said
+        await say(dispatcher, "/new hello", thread_id="t")
+    second = await dispatcher.take(message("/new book", thread_id="t"))
+    await until(dispatcher.follow(second.in_reply_to), "prompt")
+    other = dispatcher if remembered else Dispatcher(dispatcher.service)
+    again = await other.take(approve, at=at, again=True)
+    assert (again.type, again.in_reply_to) == (answer.type, answer.in_reply_to)
+    assert not [one for one in await events_of(dispatcher, second) if isinstance(one, SignalReceived)]
+
+
+async def test_a_command_that_comes_late_is_about_what_was_there(dispatcher: Dispatcher) -> None:
+    """Who was to take it has died, before or after it was recorded: somebody else cannot know."""
+    first, at = await say(dispatcher, "hello", thread_id="t"), time.time()
+    second = await dispatcher.take(message("/new book", thread_id="t"))
+    await until(dispatcher.follow(second.in_reply_to), "prompt")
+    late = await dispatcher.take(message("/approve", by="ben", thread_id="t"), at=at, again=True)
+    assert late.type == "error"
+    assert first.in_reply_to in late.content
+    assert not [one for one in await events_of(dispatcher, second) if isinstance(one, SignalReceived)]
+    nothing = message("/cancel", by="ben", thread_id="t")
+    assert "no loop in this conversation" in (await dispatcher.take(nothing, at=0.0, again=True)).content
+
+
+async def test_words_that_come_again_begin_nothing_however_much_was_said_since(
+    dispatcher: Dispatcher,
+) -> None:
+    first, at = message("send it", thread_id="t"), time.time()
+    taken = await dispatcher.take(first, at=at)
+    await until(dispatcher.follow(taken.in_reply_to), "result")
+    for _ in range(6):
+        await say(dispatcher, "/new hello", thread_id="t")
+    again = await Dispatcher(dispatcher.service).take(first, at=at, again=True)
+    assert (again.in_reply_to, again.content) == (taken.in_reply_to, taken.content)
+
+
+async def events_of(dispatcher: Dispatcher, taken: UserResponse) -> Sequence[Event]:
+    return await dispatcher.service.journal.read(taken.in_reply_to)
 
 
 # What somebody else may not do

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from msgspec.structs import replace
 from flyball import Agent, tool
 from flyball.core.deferred import DeferredToolResult
 from flyball.core.errors import OrchestrationFailure
-from flyball.core.events import SignalReceived
+from flyball.core.events import Event, SignalReceived, Started
 from flyball.core.forms.semstreams import UserMessage, UserResponse
 from flyball.core.ids import new_id
 from flyball.inference.answers import tool_call_answer
 from flyball.inference.request import Request
 from flyball.inference.scripted import FunctionEngine
 from flyball.orchestrate.channels import signal_of
+from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.permissions import Policy
 from flyball.orchestrate.recorded import calls_waiting
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions
@@ -106,6 +107,12 @@ async def until(channel: NatsChannel, kind: str, after: int = 0) -> tuple[int, l
     raise AssertionError("it does not end")
 
 
+async def until_recorded(journal: NatsJournal, loop_id: str) -> list[Event]:
+    """The events of a loop, once it has any."""
+    assert await journal.wait(loop_id, 0, PATIENCE)
+    return await journal.read(loop_id)
+
+
 async def test_what_is_said_is_answered_on_the_channel(journal: NatsJournal) -> None:
     async with working(journal) as channel:
         said = message(channel, "Hello")
@@ -127,6 +134,47 @@ async def test_two_people_may_have_messages_of_the_same_id(journal: NatsJournal)
         await channel.say(replace(one, user_id="cat", content="Good day"))
         _, told = await until(channel, "result", place)
         assert (told[-1].user_id, told[-1].content) == ("cat", "Good day")
+
+
+async def before_anybody_works(journal: NatsJournal) -> NatsChannel:
+    """A channel on which things can be said that nobody takes yet."""
+    bus = Bus(journal.connection, journal.layout)
+    await bus.set_up()
+    return NatsChannel(bus, "slack", new_id())
+
+
+@pytest.mark.parametrize("crews", [1, 2])
+async def test_what_is_said_is_taken_in_the_order_in_which_it_was_said(
+    journal: NatsJournal, crews: int
+) -> None:
+    """Also where much of it waits, and several workers share it: none overtakes another in a conversation."""
+    channel = await before_anybody_works(journal)
+    words = [f"/new word {number}" for number in range(8)]
+    async with AsyncExitStack() as stack:
+        for word in words:
+            await channel.say(message(channel, word))
+        for _ in range(crews):
+            own = await stack.enter_async_context(await NatsJournal.open(journal.connection.options))
+            await stack.enter_async_context(Crew(own, agents(), KINDS, dispatch=OPTIONS))
+        said: list[str] = []
+        talk = Conversation(f"slack/{channel.channel_id}/user:ann")
+        for number in range(1, len(words) + 1):
+            (started, *_) = await until_recorded(journal, talk.loop_id(number))
+            assert isinstance(started, Started)
+            said.append("" if started.prompt is None else started.prompt.text)
+        assert said == [word.removeprefix("/new ") for word in words]
+        place = 0
+        for _ in words:
+            place, _ = await until(channel, "result", place)
+
+
+async def test_a_stop_does_not_overtake_what_it_stops(journal: NatsJournal) -> None:
+    channel = await before_anybody_works(journal)
+    await channel.say(message(channel, "book"))
+    await channel.say(message(channel, "/cancel"))
+    async with Crew(journal, agents(), KINDS, dispatch=OPTIONS):
+        _, told = await until(channel, "text")
+        assert told[-1].content.startswith("cancel: "), [one.content for one in told]
 
 
 async def test_a_call_is_asked_about_approved_and_told(journal: NatsJournal) -> None:

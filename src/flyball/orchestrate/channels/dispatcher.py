@@ -17,11 +17,12 @@ Rules:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from copy import copy
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.errors import (
@@ -33,7 +34,7 @@ from flyball.core.errors import (
     UnknownAgent,
     UserError,
 )
-from flyball.core.events import Event, FlowStarted, SignalReceived, Started
+from flyball.core.events import Event, FlowStarted, Reopened, SignalReceived, Started
 from flyball.core.forms.semstreams import ResponseType, UserMessage, UserResponse, UserSignal
 from flyball.core.messages import Message
 from flyball.core.signals import NO_ANSWER, Signal, SignalType
@@ -72,7 +73,10 @@ Told: TypeAlias = Callable[[str], Awaitable[int]]
 _AGENT = "agent"
 """The key of a message's metadata under which it may name an agent."""
 _LOOKED_BACK = 4
-"""How many loops of a conversation are looked at for a message that comes again."""
+"""How many loops of a conversation are looked at for a message that comes again, if nobody knows when it was
+said."""
+_CLOCKS_DIFFER = 60.0
+"""Seconds by which the clocks of those may differ who say when something was said, and when a loop began."""
 _REMEMBERED = 10_000
 """How many messages are kept in mind, so that one that comes again is known also when it is long ago."""
 _AT_MOST = 64
@@ -132,8 +136,13 @@ class Dispatcher:
         other._roles = roles
         return other
 
-    async def take(self, said: UserMessage | UserSignal) -> UserResponse:
+    async def take(
+        self, said: UserMessage | UserSignal, *, at: float | None = None, again: bool = False
+    ) -> UserResponse:
         """Take what somebody said; gives what they are answered at once. The rest is told by `follow`.
+
+        `at`: when they said it, where the channel knows. `again`: it may have been taken before, by somebody
+        who did not live to say so: a command that names no loop is then about one that was there already.
 
         Raises:
             InvalidMessage: it does not say who says it, and where: nobody can be answered.
@@ -141,13 +150,15 @@ class Dispatcher:
         """
         check_answerable(said)
         try:
-            return await self.heed(said)
+            return await self.heed(said, at=at, again=again)
         except FlyballError as error:
             if _is_passing(error):
                 raise
             return refusal(said, error)
 
-    async def heed(self, said: UserMessage | UserSignal) -> UserResponse:
+    async def heed(
+        self, said: UserMessage | UserSignal, *, at: float | None = None, again: bool = False
+    ) -> UserResponse:
         """`take`, for a channel that tells of errors by itself: whatever goes wrong is raised.
 
         Raises:
@@ -158,7 +169,7 @@ class Dispatcher:
         who = self.service.policy.person(said.user_id, tuple(self._roles(said)))
         if isinstance(said, UserSignal):
             return answered(said, await self._signalled(said, who))
-        return answered(said, await self._said(said, Address.of(said), who))
+        return answered(said, await self._said(_Said(said, Address.of(said), at, again), who))
 
     # Signals and commands
 
@@ -168,15 +179,15 @@ class Dispatcher:
         stage = await self.service.signal(said.loop_id, replace(signal, id=name), who=who)
         return Taken(ResponseType.STATUS, f"{said.type}: {said.loop_id} is {stage}", said.loop_id)
 
-    async def _said(self, said: UserMessage, address: Address, who: Person) -> Taken:
-        command = command_in(said.content)
+    async def _said(self, one: _Said, who: Person) -> Taken:
+        said, command = one.message, command_in(one.message.content)
         if command is None or (command[0] == NEW and (command[1] or said.attachments)):
             if command is not None:
                 said = replace(said, content=command[1])
             elif said.content.startswith("//"):
                 said = replace(said, content=said.content[1:])
             self.permissions.check(who, Permission.SUBMIT_TASK)
-            return await self._talk(said, address, who, anew=command is not None)
+            return await self._talk(replace(one, message=said), who, anew=command is not None)
         name, words = command
         known = self.commands.get(name)
         if known is None:
@@ -184,20 +195,48 @@ class Dispatcher:
             raise UserError(f"there is no /{name}; there are {there}")
         if known.permission is not None:
             self.permissions.check(who, known.permission)
-        talk = Conversation(address.conversation)
-        length = await talk.length(self.service.journal)
-        current = talk.loop_id(length) if length else ""
+        talk = Conversation(one.address.conversation)
+        if (taken := self._in_mind(talk, said)) is not None:
+            return taken
+        current = await self._current(one, talk)
         asked = Asked(self.service, self.commands, said, who, words, current)
-        return Taken(ResponseType.TEXT, await known.run(asked), current)
+        return self._remembered(talk, said, Taken(ResponseType.TEXT, await known.run(asked), current))
+
+    async def _current(self, one: _Said, talk: Conversation) -> str:
+        """The loop that a command is about which names none; nothing where there is none.
+
+        That is the one that it was said to before, where it comes again; else the last one, and of those that
+        were there when it was said, where it may have been taken then.
+        """
+        length, name = await talk.length(self.service.journal), identity_of(one.message)
+        current = talk.loop_id(length) if length else ""
+        there = ""
+        for number in range(length, 0, -1):
+            loop_id = talk.loop_id(number)
+            events = await self.service.journal.read(loop_id)
+            if any(_signal_id(event) == name for event in events):
+                return loop_id
+            was_there = one.at is None or not events or events[0].at <= one.at
+            there = there or (loop_id if was_there else "")
+            if self._is_far_enough(one, events, length - number):
+                break
+        return there if one.again else current
+
+    def _is_far_enough(self, one: _Said, events: Sequence[Event], looked_at: int) -> bool:
+        """Whether nothing that was said can be in loops before the one of these events."""
+        if one.at is None:
+            return looked_at + 1 >= _LOOKED_BACK
+        return bool(events) and events[0].at < one.at - _CLOCKS_DIFFER
 
     # Talking
 
-    async def _talk(self, said: UserMessage, address: Address, who: Person, *, anew: bool) -> Taken:
+    async def _talk(self, one: _Said, who: Person, *, anew: bool) -> Taken:
         """Go on with a conversation: say it to the loop that is under way, or begin the next one."""
+        said, address = one.message, one.address
         talk = Conversation(address.conversation)
         for _ in range(_AT_MOST):
             length = await talk.length(self.service.journal)
-            if (known := await self._taken_before(talk, length, said)) is not None:
+            if (known := await self._taken_before(talk, length, one)) is not None:
                 return known
             events, before = await self._before(said, talk, length, who, anew=anew)
             if before is not None and before.at not in OVER:
@@ -214,22 +253,29 @@ class Dispatcher:
             return self._remembered(talk, said, begun(loop_id))
         raise UserError("too much is said here at the same time: say it again")
 
-    async def _taken_before(self, talk: Conversation, length: int, said: UserMessage) -> Taken | None:
+    async def _taken_before(self, talk: Conversation, length: int, one: _Said) -> Taken | None:
         """What was answered to a message that comes again; None where it is new."""
-        if (known := self._taken.get((talk.name, said.user_id, said.message_id))) is not None:
+        said = one.message
+        if (known := self._in_mind(talk, said)) is not None:
             return known
         this = (said.user_id, said.message_id)
         names = (identity_of(said), said.message_id)  # the latter, where it was taken by a former version
-        for number in range(length, max(length - _LOOKED_BACK, 0), -1):
+        for number in range(length, 0, -1):
             loop_id = talk.loop_id(number)
-            for event in await self.service.journal.read(loop_id):
+            events = await self.service.journal.read(loop_id)
+            for event in events:
                 if isinstance(event, Started | FlowStarted):
                     told = Address.of_loop(event.metadata)
                     if told is not None and (told.user_id, told.message_id) == this:
                         return begun(loop_id)
                 elif isinstance(event, SignalReceived) and _is_fed_back(event.signal, said.user_id, names):
                     return fed_back_to(loop_id)
+            if self._is_far_enough(one, events, length - number):
+                break
         return None
+
+    def _in_mind(self, talk: Conversation, said: UserMessage) -> Taken | None:
+        return self._taken.get((talk.name, said.user_id, said.message_id))
 
     def _remembered(self, talk: Conversation, said: UserMessage, taken: Taken) -> Taken:
         """What somebody was answered, kept in mind for when they say the same again."""
@@ -367,6 +413,22 @@ def _is_passing(error: FlyballError) -> bool:
     if isinstance(error, LoopNotFound | UnknownAgent):
         return False
     return isinstance(error, JournalFailure) or error.retryable
+
+
+class _Said(Struct, frozen=True):
+    """A message, where it was said, when, and whether it may have been taken before."""
+
+    message: UserMessage
+    address: Address
+    at: float | None = None
+    again: bool = False
+
+
+def _signal_id(event: Event) -> str | None:
+    """The id of the signal that an event is of; None of any other."""
+    if isinstance(event, SignalReceived):
+        return event.signal.id
+    return event.id if isinstance(event, Reopened) else None
 
 
 def _is_fed_back(signal: Signal, by: str, names: tuple[str, ...]) -> bool:

@@ -230,6 +230,14 @@ class Bus:
         """Up to which of its events people were told of a loop; 0 where that is not known."""
         return _number(await self._kept(_told_key(loop_id)))
 
+    async def note_taken(self, subject: str, place: int) -> None:
+        """Note up to which place of the wire all that was said on a subject was taken."""
+        await self._written(lambda: self._claims.put(_taken_key(subject), b"%d" % place))
+
+    async def taken_up_to(self, subject: str) -> int:
+        """Up to which place all that was said on a subject was taken; 0 where that is not known."""
+        return _number(await self._kept(_taken_key(subject)))
+
     async def begun(self, delivery: Delivery) -> int:
         """See `Tally.begun`."""
         key = _tally_key(delivery)
@@ -276,6 +284,11 @@ def _tally_key(delivery: Delivery) -> str:
 def _told_key(loop_id: str) -> str:
     """Of two words, unlike what is claimed and noted: who may write one may not write the other."""
     return f"told.{bucket_key(loop_id)}"
+
+
+def _taken_key(subject: str) -> str:
+    """Of two words, for the same reason."""
+    return f"said.{bucket_key(subject)}"
 
 
 def _number(kept: bytes | None) -> int:

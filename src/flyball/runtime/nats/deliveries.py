@@ -70,8 +70,12 @@ class Delivery:
         """How often it has been given, this time included."""
         self.consumer = words[3 + more]
         """Whose it is: see `Post.name`."""
-        self.place = f"{words[2 + more]}.{words[5 + more]}"
+        self.number = int(words[5 + more])
+        """Its place in its stream."""
+        self.place = f"{words[2 + more]}.{self.number}"
         """Where it is: the stream, and the place there."""
+        self.at = int(words[7 + more]) / _NANO
+        """When the server stored it."""
         self.shown = unsalted(self.subject)
         """Its subject, as it may be told: see `unsalted`."""
 

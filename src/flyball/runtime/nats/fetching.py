@@ -99,6 +99,18 @@ async def subject_at(connection: Connection, stream: str, place: int) -> str:
     return "" if found is None else found.subject
 
 
+async def next_on(connection: Connection, stream: str, subject: str, first: int) -> int | None:
+    """The place of the first message on a subject, from a place on, as the leader has it; None without one.
+
+    Raises:
+        JournalUnreachable: the server does not answer.
+    """
+    ask = msgspec.json.encode({"seq": first, "next_by_subj": subject})
+    message = await connection.request(f"{connection.identity.api}.STREAM.MSG.GET.{stream}", ask)
+    found = msgspec.json.decode(message.data, type=_Got).message
+    return None if found is None else found.seq
+
+
 def listed(before: str, place: int) -> tuple[int, ...] | None:
     """The places of a loop's entries, by what the last one says, which is at `place`; None if it does not."""
     count, mark, places = before.partition(":")

@@ -42,6 +42,7 @@ from flyball.runtime.nats.messages.frame import not_for, read_payload, write
 from flyball.runtime.nats.naming import BEGIN, entries, journal_stream, token
 from flyball.runtime.nats.subjects import ANSWERED, SAID, reader_subject, user_response_subject
 from flyball.runtime.nats.wire import AGENT
+from flyball.runtime.nats.workers.in_order import InOrder
 
 _MESSAGE = "user.message."
 _TOLD_BY = (BEGIN, "ended", "signalreceived", "reopened")
@@ -64,6 +65,7 @@ class DispatchWorker:
         self._bus = bus
         self._journal = journal
         self._dispatcher = dispatcher
+        self._in_order = InOrder(bus, self.kind, hold)
         self._telling: dict[str, asyncio.Event] = {}
         """The loops that are told of here."""
         self.posts = [
@@ -84,7 +86,8 @@ class DispatchWorker:
     async def work(self, delivery: Delivery) -> None:
         """Do what a message asks for."""
         if delivery.subject.startswith("user."):
-            await self._take(delivery)
+            async with self._in_order.turn(delivery):
+                await self._take(delivery)
         elif delivery.subject.startswith(ANSWERED):
             await self._tell(delivery.data.decode(errors="replace"))
         else:
@@ -102,7 +105,8 @@ class DispatchWorker:
         except InvalidMessage as error:
             await self._publish(_refused(data, subject, error))
         else:
-            await self._publish(await self._dispatcher.take(said))
+            taken = await self._dispatcher.take(said, at=delivery.at, again=delivery.times > 1)
+            await self._publish(taken)
 
     # Telling
 
