@@ -175,6 +175,18 @@ async def test_what_is_told_again_gives_no_id_to_come_back_with() -> None:
         assert [(name, own != result) for name, own, _ in again] == [("", True)]
 
 
+async def test_the_headers_come_at_once() -> None:
+    """Though nothing is told, and no sign of life is due yet."""
+    async with (
+        here(heartbeat=10 * PATIENCE) as (client, _),
+        asyncio.timeout(PATIENCE),
+        client.stream("GET", f"{PLACE}/responses") as stream,
+    ):
+        assert stream.status_code == 200
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert (await anext(stream.aiter_lines())).startswith(":")
+
+
 @pytest.mark.parametrize("last", ["bogus", "nowhere/7", "m/taken"])
 async def test_an_id_that_is_none_is_answered_as_such(last: str) -> None:
     async with here() as (client, _):

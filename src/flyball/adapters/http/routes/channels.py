@@ -165,10 +165,11 @@ def _read(document: Any, read: Callable[[Any], Any], asking: Asking, name: str) 
 
 
 async def _frames(told: AsyncGenerator[Told], heartbeat: float) -> AsyncGenerator[bytes]:
-    """Responses as server-sent events, and signs of life between them.
+    """Responses as server-sent events, and signs of life between them, one of them at once.
 
     What is no place to come back to has no id there: the last one that somebody has never goes back.
     """
+    yield HEARTBEAT  # with which the status and the headers go
     async with aclosing(told):
         coming: asyncio.Future[Told] = asyncio.ensure_future(anext(told))
         try:
