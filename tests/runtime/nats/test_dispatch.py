@@ -129,6 +129,30 @@ async def test_two_people_may_have_messages_of_the_same_id(journal: NatsJournal)
         assert (told[-1].user_id, told[-1].content) == ("cat", "Good day")
 
 
+async def test_a_slash_in_who_speaks_is_none_in_what_is_told(journal: NatsJournal) -> None:
+    """What one is told is not taken for what another was told before."""
+    async with working(journal) as channel:
+        commands = [("a/b", "m"), ("a", "b/m")]
+        for who, name in commands:
+            await channel.say(replace(message(channel, "/help", who), message_id=name))
+        told: list[str] = []
+        async with asyncio.timeout(PATIENCE), aclosing(channel.responses()) as responses:
+            async for _, response in responses:
+                told.append(response.user_id)
+                if len(told) == len(commands):
+                    break
+        assert sorted(told) == ["a", "a/b"]
+
+
+async def test_what_failed_is_not_part_of_what_was_said(journal: NatsJournal) -> None:
+    async with working(journal) as channel:
+        place = 0
+        for content, kind in (("one", "result"), ("fail", "error"), ("two", "result")):
+            await channel.say(message(channel, content))
+            place, told = await until(channel, kind, place)
+        assert told[-1].content == "one | two"
+
+
 async def test_a_call_is_asked_about_approved_and_told(journal: NatsJournal) -> None:
     async with working(journal) as channel:
         await channel.say(message(channel, "book it"))
