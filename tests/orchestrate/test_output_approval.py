@@ -384,3 +384,27 @@ async def test_who_goes_on_from_what_was_not_approved_is_told_so(driven: Driven,
     assert before[-1].role is Role.USER
     after = await Agent(Script("Another.")).run("And now?", messages=before)
     assert after.output == "Another."
+
+
+async def test_of_which_type_the_answer_of_another_loop_was_is_not_said_of_a_forks() -> None:
+    """Nor of another attempt's."""
+    journal = MemoryJournal()
+    typed = Agent(
+        Script(call("final_result_City", {"name": "Rome"})),
+        output=[City, Country],
+        output_mode="tool",
+        output_approval=True,
+    )
+    task = asyncio.create_task(typed.run("go", journal=journal, loop_id="one"))
+    await journal.wait("one", 0)
+    await waits(journal, "one")
+    await send_signal(journal, "one", Signal(SignalType.APPROVE))
+    await task
+    plain = Agent(Script("Bonn.", first=2), output_approval=True)
+    task = asyncio.create_task(plain.fork("one", journal, turn=1, prompt="In words.", new_loop_id="two"))
+    await journal.wait("two", 0)
+    await waits(journal, "two", 2)
+    (one,) = await calls_waiting(journal, "two")
+    assert json.decode(one.call.args_json) == {"answer": "Bonn."}
+    await send_signal(journal, "two", Signal(SignalType.APPROVE))
+    assert (await task).output == "Bonn."

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import UNSET, DecodeError, json
 
 from flyball.core.encodable import as_text
+from flyball.core.events import Outcome
 from flyball.core.messages import ToolCall
 from flyball.core.spec import OutputMode
 from flyball.orchestrate.calls import answer_id
@@ -30,6 +31,14 @@ def approvals(state: State) -> tuple[ToolCall, ...]:
     if state.at == "execute":
         return tuple([call_to_run(state, index) for index in state.awaiting])
     return ()
+
+
+def is_withheld(state: State) -> bool:
+    """Whether nothing that the loop would answer is its answer: a person approves that, and has not.
+
+    So it is while it goes on, and for ever if it ends otherwise than well.
+    """
+    return state.spec.output.approval and state.outcome is not Outcome.SUCCESS
 
 
 def answer_so_far(state: State) -> str:

@@ -323,7 +323,7 @@ def forked(state: State, event: Forked) -> None:
 def _begin_anew(state: State, at: float) -> None:
     """Forget the end and whatever was counted on the way to it; the time begins anew."""
     state.outcome = state.error = state.answer = state.answer_tool = None
-    state.output = UNSET
+    state.output, state.output_kind = UNSET, ""
     state.iterations = state.retries = 0
     state.tool_retries = {}
     state.reflections = None

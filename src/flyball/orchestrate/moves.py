@@ -157,10 +157,9 @@ def fail(state: State, error: FlyballError | SystemError) -> None:
 
 def end(state: State, outcome: Outcome) -> None:
     """Decide the outcome. Calls that are still open are answered, so that the history stays valid."""
-    if state.at == "approve" and outcome is not SUCCESS:
-        # Nobody was given it: whoever goes on from here reads that behind it, as after a refusal.
+    waited = state.at == "approve" and outcome is not SUCCESS
+    if waited:
         take_back(state, "Not run: the answer was not approved.")
-        say(state, (Retry("The answer was not approved before the run ended: nobody was given it."),))
     state.outcome = outcome
     if not state.calls:
         pass
@@ -169,11 +168,20 @@ def end(state: State, outcome: Outcome) -> None:
     else:
         why = state.error.message if state.error is not None else "the run ended"
         answer_open_calls(state, f"Not finished: {why}")
+    if waited or (outcome is not SUCCESS and state.spec.output.approval and _has_answered(state)):
+        # Nobody was given it: whoever goes on from here reads that behind it, as after a refusal.
+        say(state, (Retry("The answer was not approved before the run ended: nobody was given it."),))
     if state.awaiting or state.deferred or state.detached:
         state.awaiting = state.deferred = state.detached = ()
     if state.pausing or state.paused:
         state.pausing = state.paused = False
     state.at = "deliver" if state.spec.delivers else "end"
+
+
+def _has_answered(state: State) -> bool:
+    """Whether the history ends with what the model has answered in this run."""
+    asked = state.at in ("prepare", "compact", "review") or not state.turn
+    return not asked and state.history[-1].role is _ASSISTANT
 
 
 # The turn's calls

@@ -21,28 +21,31 @@ from flyball.core.errors import (
     SystemError,  # noqa: A004 - pagantic's name for it
     UnexpectedModelBehavior,
 )
-from flyball.core.events import AnswerReviewed, Event, ModelAnswered, ModelFailed, TurnSettled
+from flyball.core.events import AnswerReviewed, Event, ModelAnswered, ModelFailed, ToolReturned, TurnSettled
 from flyball.core.messages import JSON, FinishReason, Message
 from flyball.core.spec import OutputSpec
 from flyball.inference.request import Result
+from flyball.orchestrate.approvals import is_withheld
 from flyball.orchestrate.confidence import confidence_in
 from flyball.orchestrate.contracts import SystemRequest, SystemResponse, ValidationResult
 from flyball.orchestrate.projections import tool_calls_made
 from flyball.orchestrate.result import AnyResult
 from flyball.orchestrate.schema_output import Look, SchemaOutput, SchemaReader
 from flyball.orchestrate.state import State
+from flyball.orchestrate.tool_record import ToolCallRecord
 
 
 class Asked(Struct, frozen=True):
     """What was asked for, as far as the response depends on it.
 
     `schema` is the schema that the output is held to, if a request brought one; `ruled`: whether rules of the
-    user's own look at it too.
+    user's own look at it too; `reserved`: whether a person approves it.
     """
 
     request: SystemRequest
     schema: SchemaOutput | None = None
     ruled: bool = False
+    reserved: bool = False
 
     @property
     def strict(self) -> bool:
@@ -57,7 +60,8 @@ def response_to(
     """The response to a request whose run is over, well or not, or waits for results from outside.
 
     `stopped` is what the run has raised, if it has. One that waits for nothing but the caller's own tools
-    has not failed: the response says which calls these are.
+    has not failed: the response says which calls these are. Where a person approves answers, it has nothing
+    of one that was not approved.
     """
     state, request = result.state, asked.request
     said = _last_said(events)
@@ -66,7 +70,7 @@ def response_to(
         session_id=request.session_id,
         trace_id=request.trace_id,
         content=result.text,
-        tool_calls_made=tuple(tool_calls_made(events)),
+        tool_calls_made=_calls_made(events, state),
         validation_result=_validation(events),
         usage=state.usage,
         loop_id=state.loop_id,
@@ -77,12 +81,27 @@ def response_to(
     if isinstance(error, Deferred):
         response = replace(response, calls_wanted=error.requests)
         if _is_the_callers(state, error):
-            return _with_confidence(replace(response, content=state.history[-1].text), asked, events)
+            beside = "" if is_withheld(state) else state.history[-1].text
+            return _with_confidence(replace(response, content=beside), asked, events)
     if error is not None:
-        failed = _failed(response, asked, state.error or error.record(), state.spec.output, events)
+        failed = _failed(response, asked, state.error or error.record(), state, events)
         return _with_confidence(failed, asked, events)
     answered = replace(response, structured_output=_structured(result, state.spec.output))
     return _with_confidence(answered, asked, events)
+
+
+def _calls_made(events: Sequence[Event], state: State) -> tuple[ToolCallRecord, ...]:
+    """The tools that were run; without what one ended the loop with, where nobody approved that."""
+    made = tool_calls_made(events)
+    if not state.spec.output.approval:
+        return tuple(made)
+    approved = 0 if is_withheld(state) else state.turn
+    drafts = {
+        event.result.call_id
+        for event in events
+        if isinstance(event, ToolReturned) and event.result.stop_loop and event.turn != approved
+    }
+    return tuple([replace(one, arguments={}, result=None) if one.call_id in drafts else one for one in made])
 
 
 def _is_the_callers(state: State, error: Deferred) -> bool:
@@ -122,10 +141,11 @@ def _failed(
     response: SystemResponse,
     asked: Asked,
     error: SystemError,
-    output: OutputSpec,
+    state: State,
     events: Sequence[Event],
 ) -> SystemResponse:
-    look = Look()
+    look, output = Look(), state.spec.output
+    nothing_partial = asked.strict or is_withheld(state)
     if (refused := _refused(events)) is not None:
         look = _looked_at(asked, output, events)
         if not _could_not_look(events):
@@ -134,11 +154,11 @@ def _failed(
     if report is not None:
         violations = tuple([str(fault) for fault in look.faults]) or (refused or ())
         warnings = report.warnings
-        if look.faults and look.value is not UNSET and not asked.strict:
+        if look.faults and look.value is not UNSET and not nothing_partial:
             warnings = (*warnings, "the output is given back although it is not valid")
         report = replace(report, violations=violations, warnings=warnings)
     failed = replace(response, error=_where(error, response), validation_result=report)
-    if asked.strict:
+    if nothing_partial:
         return failed
     value = None if look.value is UNSET else look.value
     return replace(failed, content=_partial_text(output, events), structured_output=value)

@@ -14,6 +14,7 @@ from flyball.core.events import Event, Outcome
 from flyball.core.messages import Message
 from flyball.core.snapshot import RunSnapshot
 from flyball.core.usage import RunUsage
+from flyball.orchestrate.approvals import is_withheld
 from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.clock import SYSTEM_CLOCK
 from flyball.orchestrate.journal import Journal
@@ -98,8 +99,8 @@ class RunResult(Struct, Generic[OutputT], frozen=True, eq=False, weakref=True):
 
     @property
     def text(self) -> str:
-        """The answer as the model gave it: its text, or the JSON of the output."""
-        return self.state.answer or ""
+        """The answer as the model gave it: its text, or the JSON of the output; nothing unless approved."""
+        return "" if is_withheld(self.state) else self.state.answer or ""
 
     def snapshot(self) -> RunSnapshot:
         """The run as data that can be kept, sent, branched, and gone on from by `snapshot=`."""

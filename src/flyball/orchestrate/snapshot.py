@@ -7,7 +7,7 @@ from typing import Any
 
 from flyball.core.carried import Carried
 from flyball.core.errors import UserError
-from flyball.core.messages import Message
+from flyball.core.messages import Message, Role
 from flyball.core.snapshot import RunSnapshot, answered, taken
 from flyball.orchestrate.recordable import recordable
 from flyball.orchestrate.state import State
@@ -17,14 +17,14 @@ _UNANSWERED = frozenset({"prepare", "compact", "infer", "review"})
 
 
 def snapshot_of(state: State, at: float | None) -> RunSnapshot:
-    """A loop as it stands, at a time."""
-    return taken(state.history, carried_of(state), started_at=state.started_at, at=at)
+    """A loop as it stands, at a time; without an answer that waits for approval, which is none yet."""
+    return taken(_said(state), carried_of(state), started_at=state.started_at, at=at)
 
 
 def carried_of(state: State) -> Carried:
     """What a run that goes on from here would take over, besides the history."""
     began = state.carried or _NOTHING
-    whole = state.at not in _UNANSWERED and len(answered(state.history)) == len(state.history)
+    whole = state.at not in _UNANSWERED and len(answered(_said(state))) == len(state.history)
     return Carried(
         state.loop_id,
         state.parent_loop_id or began.parent_run_id,
@@ -37,10 +37,16 @@ def carried_of(state: State) -> Carried:
     )
 
 
+def _said(state: State) -> list[Message]:
+    """The history, as far as another run may go on from it."""
+    history = state.history
+    return history[:-1] if state.at == "approve" and history[-1].role is Role.ASSISTANT else history
+
+
 def _tool_state(state: State) -> dict[str, Any] | None:
     """What stateful tools had come to when the last whole turn was over: an open one will be had again."""
     before = state.turns_tool_state
-    if before is None or before.turn != state.turn or len(answered(state.history)) == len(state.history):
+    if before is None or before.turn != state.turn or len(answered(_said(state))) == len(state.history):
         return state.tool_state
     return before.tool_state
 

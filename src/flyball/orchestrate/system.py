@@ -25,9 +25,10 @@ from flyball.core.clock import Clock
 from flyball.core.errors import FlyballError, InvalidRequest, UserError
 from flyball.core.events import Event, Outcome
 from flyball.core.ids import new_id
-from flyball.core.messages import Content, Text
+from flyball.core.messages import Content, Text, assistant
 from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
+from flyball.inference.cut import events_of
 from flyball.inference.engine import Engine
 from flyball.inference.registry import resolve_engine
 from flyball.inference.retry_policy import RetryPolicy
@@ -192,7 +193,8 @@ class System:
         """Serve a request while the model's answers are streamed: their pieces, and last the response.
 
         It goes as far as it is read, unless another driver drives; closing it early leaves the loop as it is
-        recorded. A `Restart` takes back the pieces of an answer that had to be begun again.
+        recorded. A `Restart` takes back the pieces of an answer that had to be begun again. Where a person
+        approves answers, nothing is told before: one that is approved then comes whole.
         """
         pieces = self._pieces(request, loop_id)
         return pieces if self._retry is None else self._tried(request, pieces)
@@ -231,7 +233,7 @@ class System:
                 return refusal_of(request, error, loop_id)
 
         if is_flow:
-            pieces = told_in_pieces(serve, whole=request.mode == Mode.REDUNDANT)
+            pieces = told_in_pieces(serve, whole=self._is_told_whole(request))
         else:
             pieces = _streamed(request, loop_id, begin)
         async with aclosing(pieces):
@@ -358,7 +360,7 @@ class System:
             except Exception as error:
                 return refusal_of(request, error, state.loop_id)
 
-        pieces = told_in_pieces(serve, whole=request.mode is Mode.REDUNDANT)
+        pieces = told_in_pieces(serve, whole=self._is_told_whole(request))
         async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
@@ -418,7 +420,7 @@ class System:
         )
         output = recorded_output(state.spec.output, config.output)
         schema = output if isinstance(output, SchemaOutput) else None
-        return Asked(request, schema, bool(config.validators))
+        return Asked(request, schema, bool(config.validators), state.spec.output.approval)
 
     def _told_again(self, events: list[Event], state: State) -> SystemResponse:
         """The response of a loop that is over, from what is recorded."""
@@ -471,6 +473,10 @@ class System:
             return request.mode in (Mode.PLAN, Mode.REDUNDANT)
         return bool(self.agent.clone().config.tools) and not request.caller_tools
 
+    def _is_told_whole(self, request: SystemRequest) -> bool:
+        """Whether nobody is told the pieces of a flow: many were asked, or a person approves answers."""
+        return request.mode == Mode.REDUNDANT or self.agent.config.output_approval
+
     def _flows(self, *, only_read: bool = False) -> FlowServing:
         model = self.agent.clone().config.model
         engine = Absent() if only_read and model is None else self._engine_for(model)
@@ -484,7 +490,7 @@ class System:
         agent = self.agent.clone(**run.changes)
         if request.caller_tools or request.tool_choice is not None:
             _check_fits(agent, request)
-        return run, agent, Asked(request, schema, bool(config.validators))
+        return run, agent, Asked(request, schema, bool(config.validators), agent.config.output_approval)
 
     def _engine_for(self, model: str | Engine | None) -> Engine:
         """The engine of the agent's model, made once: that may mean to load a model."""
@@ -538,17 +544,20 @@ _Begun: TypeAlias = tuple[AbstractAsyncContextManager[StreamedRun[Any]], Asked]
 async def _streamed(
     request: SystemRequest, loop_id: str, begin: Callable[[], Awaitable[_Begun]]
 ) -> AsyncGenerator[StreamEvent | SystemResponse]:
-    """The pieces of a run, and last its response."""
+    """The pieces of a run, and last its response; where a person approves answers, of what is approved."""
     heard: list[str] = []
+    reserved = False
     stopped: FlyballError | None = None
     try:
         opened, asked = await begin()
+        reserved = asked.reserved
         async with opened as streamed:
             pieces = streamed.events()
             try:
                 async for piece in pieces:
-                    _hear(piece, heard)
-                    yield piece
+                    if not reserved:
+                        _hear(piece, heard)
+                        yield piece
                 result: AnyResult = streamed.result
             except FlyballError as error:
                 result, stopped = _partial(error), error
@@ -560,6 +569,9 @@ async def _streamed(
     if heard and response.error is not None and not _is_strict(request):
         # Cut off in the middle of an answer, of which the journal has nothing.
         response = replace(response, content="".join(heard))
+    if reserved and response.error is None and response.content:
+        for piece in events_of(assistant(response.content)):
+            yield piece
     yield response
 
 

@@ -321,6 +321,13 @@ def test_an_answer_that_waits_is_left_open_where_nobody_is_there(flyball: Flybal
     assert asyncio.run(signals()) == [("reject", getpass.getuser()), ("approve", getpass.getuser())]
 
 
+def test_an_answer_that_waits_is_not_shown_as_the_answer(flyball: Flyball, home: Path) -> None:
+    draft(home)
+    assert "The draft." not in flyball("show", "draft-1").out
+    assert flyball("show", "draft-1", "--json").json["answer"] is None
+    assert "The draft." in flyball("why", "draft-1").out
+
+
 def test_an_answer_that_waits_is_approved_by_yes(flyball: Flyball, home: Path) -> None:
     draft(home)
     assert flyball("resume", "draft-1", "-m", "test:No.", "-q", "--yes").out == "The draft.\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from flyball import Agent, MemoryJournal
@@ -71,3 +73,21 @@ async def test_a_call_of_what_is_not_there_unfolds_in_the_course() -> None:
     assert "There is no tool 'umbrella'" in text_of(row.lines(100, opened)[1:])
     (call,) = [one for one in told.rows() if one.key == row.call.key] if row.call is not None else []
     assert " ms" not in text_of(call.lines(80, 0)), "it took no time: it was not run"
+
+
+async def test_an_answer_that_waits_is_shown_as_one_and_not_as_the_answer() -> None:
+    journal = MemoryJournal()
+    agent = Agent(ScriptedEngine("We are broke.", "Times are hard."), output_approval=True)
+    task = asyncio.create_task(agent.run("go", journal=journal, loop_id="loop"))
+    await journal.wait("loop", 1)  # Started, ModelAnswered: now it waits
+    mark = "⧗ it waits for approval: until then it is no answer"
+    assert said(await journal.read("loop")).endswith(mark)
+    await send_signal(journal, "loop", Signal(SignalType.PAUSE))
+    await send_signal(journal, "loop", Signal(SignalType.REJECT, by="ann", text="softer"))
+    await send_signal(journal, "loop", Signal(SignalType.RESUME))
+    while not (shown := said(await journal.read("loop"))).endswith(mark):
+        await journal.wait("loop", len(await journal.read("loop")))
+    assert "⚑ reject by ann: softer" in shown
+    assert shown.count(mark) == 2
+    await send_signal(journal, "loop", Signal(SignalType.APPROVE))
+    await task

@@ -23,6 +23,7 @@ from flyball.runtime.nats.connection import Connection
 from flyball.runtime.nats.dead import dead_letters
 from tests.orchestrate.models import Script
 from tests.orchestrate.scenarios import add
+from tests.orchestrate.test_output_approval import waits
 from tests.orchestrate.tool_scenarios import BASKET
 from tests.patience import PATIENCE
 from tests.runtime.nats.test_runtime import runtime, working  # noqa: F401  # pyright: ignore[reportUnusedImport] - a fixture
@@ -129,6 +130,26 @@ async def test_a_task_by_hand_becomes_a_loop_and_its_end_is_told(runtime: NatsRu
     assert complete == ended
     assert [step["step_type"] for step in way["steps"]] == ["model_call", "tool_call", "model_call"]
     assert way["steps"][1]["tool_arguments"] == {"x": 1, "y": 2}
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_what_nobody_approved_is_on_no_wire(runtime: NatsRuntime, approved: bool) -> None:  # noqa: F811
+    agent = Agent(Script("We are broke.", "Times are hard."), name="clerk", output_approval=True)
+    async with working(runtime, agent), asyncio.timeout(PATIENCE):
+        await runtime.connection.js.publish("agent.task.held", task("held"))
+        await runtime.journal.wait("held", 0)
+        await waits(runtime.journal, "held")
+        await runtime.signal("held", "reject", "softer")
+        await waits(runtime.journal, "held", 2)
+        before = await kept(runtime, "AGENT_LOOPS", "held")
+        await runtime.signal("held", "approve" if approved else "cancel")
+        complete = await kept(runtime, "AGENT_LOOPS", "COMPLETE_held")
+        told = [complete, await kept(runtime, "AGENT_LOOPS", "held")]
+        way = await kept(runtime, "AGENT_TRAJECTORIES", "held")
+    assert "are" not in json.dumps(before)
+    assert "broke" not in json.dumps([*told, way])
+    assert complete["outcome"] == ("success" if approved else "cancelled")
+    assert ("hard" in json.dumps(told), "hard" in json.dumps(way)) == (approved, approved)
 
 
 async def test_what_becomes_of_a_context_is_told(runtime: NatsRuntime) -> None:  # noqa: F811

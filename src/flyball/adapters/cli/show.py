@@ -27,6 +27,7 @@ def show(
 
 async def _show(name: str, shared: Shared) -> int:
     from flyball.adapters.cli.naming import find_run
+    from flyball.orchestrate.approvals import is_withheld
     from flyball.orchestrate.flow_state import FlowState
     from flyball.orchestrate.provenance import provenance_of
     from flyball.orchestrate.recorded import load_any
@@ -54,7 +55,9 @@ async def _show(name: str, shared: Shared) -> int:
             line = to_builtins(await line_of(journal, loop_id))
             steps = to_builtins(timeline(events))
             acts_as = {} if state.identity is None else {"identity": state.identity}
-            write_json({**line, **acts_as, "answer": state.answer, "timeline": steps})
+            write_json(
+                {**line, **acts_as, "answer": None if is_withheld(state) else state.answer, "timeline": steps}
+            )
             return 0
     from rich.text import Text
 
@@ -64,7 +67,7 @@ async def _show(name: str, shared: Shared) -> int:
     print_timeline(events)
     print_identity(state.identity)
     print_waits(waits)
-    if state.answer:
+    if state.answer and not is_withheld(state):
         out().print(Text(f"\n{plain(state.answer)}"), soft_wrap=True)
     elif state.error is not None:
         out().print(Text(f"\n{state.error.code}: {plain(state.error.message)}", style="red"), soft_wrap=True)

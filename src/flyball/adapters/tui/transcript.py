@@ -75,7 +75,10 @@ class Transcript:
             if (make := _ROWS.get(type(event))) is not None:
                 make(self, event, key)
             self._last = event
+            waited = self._waits
             self._fold(event)
+            if self._waits and not waited:
+                self._note(f"{key}w", "⧗", "it waits for approval: until then it is no answer", "warn")
             return
         self._changed_at(len(self._rows))
         if self._answer is None or self._finished:
@@ -110,6 +113,11 @@ class Transcript:
     def is_answering(self) -> bool:
         """Whether pieces of an answer have come that is not recorded yet."""
         return self._answer is not None
+
+    @property
+    def _waits(self) -> bool:
+        """Whether what was answered last waits for approval."""
+        return isinstance(self._state, State) and self._state.at == "approve"
 
     def _fold(self, event: Event) -> None:
         """Fold the event, too: what became of a call that was refused is in no event of its own."""

@@ -3,6 +3,9 @@
 Steps are in the order in which they were recorded, and are only ever added to. All that cost tokens is there:
 a fork's trajectory begins with what it went on from, and another attempt goes on with that of the first. A
 call that never ran, was still running when the loop ended, or whose result never came, is no step.
+
+Where a person approves answers, a step says what was answered once that is approved; until then, and of an
+answer that nobody approved, it says what it cost.
 """
 
 from __future__ import annotations
@@ -10,8 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, cast
 
+from msgspec.structs import replace
+
 from flyball.core.errors import JournalCorrupt
-from flyball.core.events import AnswerReviewed, CallsJudged, Event, ModelAnswered, ModelFailed, ToolReturned
+from flyball.core.events import (
+    AnswerReviewed,
+    CallsJudged,
+    Event,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    ToolReturned,
+)
 from flyball.core.forms.flat import RAW_ARGUMENTS
 from flyball.core.forms.semstreams import (
     StepType,
@@ -44,7 +57,12 @@ def trajectory(events: Iterable[Event], detail: Detail = "summary") -> Trajector
         JournalCorrupt: the events are no journal.
     """
     teller = _Teller(full=detail == "full")
-    told = [step for event, state in steps(events) for step in teller.told(event, state)]
+    told: list[TrajectoryStep] = []
+    for event, state in steps(events):
+        told += teller.told(event, state)
+        if state.outcome is Outcome.SUCCESS:
+            for number, step in teller.approved():
+                told[number] = step
     state = teller.state
     if state is None:
         raise JournalCorrupt("journal: no events")
@@ -62,6 +80,9 @@ class _Teller:
         self._calls: tuple[ToolCall, ...] = ()
         self._request = self._prompt = ""
         self._messages: tuple[Message, ...] = ()
+        self._count = 0
+        self._held: list[tuple[int, TrajectoryStep]] = []
+        """The steps of the turn that say what may be approved, as they are then, by their numbers."""
         self.state: State | None = None
         self.began_at = 0.0
         self.decided_at: float | None = None
@@ -74,9 +95,14 @@ class _Teller:
         if isinstance(event, ModelAnswered | AnswerReviewed | CallsJudged):
             self._calls = calls_to_run(event, self._calls)
         if isinstance(event, ModelAnswered | ModelFailed):
-            yield self._model_call(event, state)
+            if event.purpose == "turn":
+                self._held = []  # another answer was asked for: what there was, nobody has approved
+            step = self._model_call(event, state)
+            yield self._shown(step, _without_answer(step, event, state), state)
         elif isinstance(event, ToolReturned) and event.result.status is not ResultKind.DEFERRED:
-            yield self._tool_call(event)
+            step = self._tool_call(event)
+            without = replace(step, tool_arguments=None, tool_result="") if event.result.stop_loop else None
+            yield self._shown(step, without, state)
         self.decided_at = decided_when(self.decided_at, event, state)
         called = inference_owed(state)
         if called is not None:
@@ -84,6 +110,19 @@ class _Teller:
             sent = state.history if called.purpose == "turn" else request_for(state, called).messages
             self._prompt = last_said(sent)
             self._messages = tuple(sent) if self._full else ()
+
+    def _shown(self, step: TrajectoryStep, without: TrajectoryStep | None, state: State) -> TrajectoryStep:
+        """The step as it may be shown by now; `without` what may be the answer, if it has any of that."""
+        number, self._count = self._count, self._count + 1
+        if without is None or not state.spec.output.approval:
+            return step
+        self._held.append((number, step))
+        return without
+
+    def approved(self) -> list[tuple[int, TrajectoryStep]]:
+        """The steps that say what was approved just now, with it, by their numbers."""
+        held, self._held = self._held, []
+        return held
 
     def _model_call(self, event: ModelAnswered | ModelFailed, state: State) -> TrajectoryStep:
         message = event.message if isinstance(event, ModelAnswered) else event.partial
@@ -117,6 +156,20 @@ class _Teller:
             tool_result=event.result.text,
             duration=round(event.duration * 1000),
         )
+
+
+def _without_answer(
+    step: TrajectoryStep, event: ModelAnswered | ModelFailed, state: State
+) -> TrajectoryStep | None:
+    """A model call's step without what may be the loop's answer; None where it has nothing of that."""
+    message = event.message if isinstance(event, ModelAnswered) else event.partial
+    if message is None or event.purpose == "compact":
+        return None
+    outputs = [definition.name for definition in state.spec.output.tools]
+    others = tuple([call for call in step.tool_calls if call.name not in outputs])
+    if message.tool_calls and not any(call.name in outputs for call in message.tool_calls):
+        return None
+    return replace(step, response="", tool_calls=others)
 
 
 def last_said(history: Sequence[Message]) -> str:

@@ -41,6 +41,8 @@ _EAR = 1.0
 """Seconds in which whoever listens says so, or the server that nobody does: it comes at once, or late."""
 _NOWHERE = "fly.nowhere"
 _MONITORING = re.compile(r"https?://[^/@?#\s]+(/[^@?#\s]*)?")
+_LAST_WORDS = 1.0
+"""Seconds in which a server says what it had sent by the time that nobody wants to hear any more."""
 _ATTEMPT = 5.0
 """Seconds after which one attempt is given up and made again."""
 
@@ -65,7 +67,7 @@ class NatsOptions(Struct, frozen=True):
     tls_ca: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
-    patience: float = 30.0
+    patience: float = 40.0  # longer than a message is held for a worker that has died
     ping_interval: float = 10.0
     replicas: int = 1
     partitions: int = 4
@@ -134,6 +136,11 @@ class Connection:
         return info["server_id"], info["server_name"]
 
     @property
+    def is_of_a_cluster(self) -> bool:
+        """Whether the server is one of several: what is said to it, others learn a moment later."""
+        return bool(self._client._server_info.get("cluster"))
+
+    @property
     def closed(self) -> bool:
         """Whether it was closed."""
         return self._client.is_closed
@@ -159,6 +166,19 @@ class Connection:
         Of those who share a `queue`, one hears it.
         """
         return await self._client.subscribe(subject, queue=queue, cb=heard)
+
+    async def hang_up(self, subscription: Subscription) -> None:
+        """Hear no more; what the server had sent by then is heard yet, where it is there to tell."""
+        from nats.errors import Error
+
+        if self.closed:
+            return
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                await subscription.drain()
+        except (Error, OSError):  # a TimeoutError is one of these
+            with suppress(Error, OSError):
+                await subscription.unsubscribe()
 
     async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
         """Say something, which nobody may hear.

@@ -88,6 +88,7 @@ class Crew:
         if "dispatch" in serve:
             self._workers.append(self._dispatching(bus, agents, dispatch or {}, hold))
         self._company = Company()
+        self._postmen: list[Postman] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     def _dispatching(
@@ -123,6 +124,7 @@ class Crew:
         postman = Postman(
             self._journal.connection, post, work, partial(put_aside, bus), tally=bus, company=company
         )
+        self._postmen.append(postman)
         self._tasks.append(asyncio.create_task(postman.run(), name=f"flyball {post.name}"))
         return postman
 
@@ -156,9 +158,23 @@ class Crew:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await let_go(self._tasks)
-        if self._projector is not None:
-            await self._projector.aclose()
+        try:
+            await self._leave()
+        finally:
+            await let_go(self._tasks)
+            if self._projector is not None:
+                await self._projector.aclose()
+
+    async def _leave(self) -> None:
+        """Ask for no more, and take what is on its way, where the server cannot tell when nothing is.
+
+        One server that we speak to itself knows at once that we hear no more. Another one of its cluster, or
+        one that looks from another account, does not.
+        """
+        connection = self._journal.connection
+        elsewhere = connection.is_of_a_cluster or connection.identity.role in (Role.MODEL, Role.TOOLS)
+        if elsewhere and not connection.closed:
+            await asyncio.gather(*[postman.leave() for postman in self._postmen])
 
     async def work(self) -> None:
         """Work until one of the workers fails, which none of them should.

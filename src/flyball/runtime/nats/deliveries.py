@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("flyball.nats")
 _EXPIRES = 2.5
 """Seconds that the server keeps our wish for messages in mind: then it is told anew, in case it was lost."""
+_ON_ITS_WAY = 0.2
+"""Seconds that a message, or a wish, may take to get here and there."""
+_TO_OTHERS = b"-NAK"
 _NANO = 1_000_000_000
 _TO_ACKNOWLEDGE = "$JS.ACK."
 _ALONE = 2
@@ -114,8 +118,21 @@ class Postman:
         self._working: dict[asyncio.Task[None], str] = {}
         self._in_hand: set[str] = set()
         self._asked = 0
+        self._asked_at = 0.0
         self._hired = False
+        self._leaving = False
+        self._not_begun: dict[str, Delivery] = {}
+        """What has come, and nobody has begun with, by its place."""
         self._room = asyncio.Event()
+
+    async def leave(self) -> None:
+        """Ask for nothing more, and go on with what comes until all that was asked for has come, or does not.
+
+        Who ends without that may have messages on the way to him: they are given to somebody else when they
+        have been held for long enough.
+        """
+        self._leaving = True
+        await asyncio.sleep(self._asked_at + _EXPIRES + _ON_ITS_WAY - time.monotonic())
 
     async def run(self) -> None:
         """Work until cancelled. What is under way then is given to somebody else, at once.
@@ -137,12 +154,14 @@ class Postman:
                 with self._connection.on_rejoining(self._ask_anew):
                     await self._keep_asking()
             finally:
-                if not self._connection.closed:
-                    await subscription.unsubscribe()
+                self._leaving = True
+                await self._connection.hang_up(subscription)
         finally:
             working = list(self._working)
             for task in working:
                 task.cancel()
+            for delivery in self._not_begun.values():
+                await self._say(delivery, _TO_OTHERS)
             await asyncio.gather(*working, return_exceptions=True)
 
     async def _keep_asking(self) -> None:
@@ -173,9 +192,10 @@ class Postman:
     async def _ask(self) -> None:
         """Ask for as many as there is room for."""
         room = self._post.room - len(self._working) - self._asked
-        if room <= 0:
+        if room <= 0 or self._leaving:
             return
         self._asked += room
+        self._asked_at = time.monotonic()
         wish = {"batch": room, "expires": int(_EXPIRES * _NANO)}
         subject = f"{self._connection.identity.api}.CONSUMER.MSG.NEXT.{self._post.stream}.{self._post.name}"
         self._connection.check(subject)
@@ -191,6 +211,7 @@ class Postman:
         if delivery.place in self._in_hand:
             return  # we are at it: a sign of life came late, or was lost
         self._in_hand.add(delivery.place)
+        self._not_begun[delivery.place] = delivery
         task = asyncio.ensure_future(self._handle(delivery))
         self._working[task] = delivery.place
         task.add_done_callback(self._ended)
@@ -205,6 +226,7 @@ class Postman:
             self._room.set()
 
     async def _handle(self, delivery: Delivery) -> None:
+        del self._not_begun[delivery.place]
         life = _Life(self._post.hold / 3, lambda: self._say(delivery, b"+WPI"))
         try:
             if delivery.times <= self._post.tries - _ALONE:
@@ -213,7 +235,7 @@ class Postman:
             else:
                 await self._alone(delivery)
         except asyncio.CancelledError:
-            await self._say(delivery, b"-NAK")
+            await self._say(delivery, _TO_OTHERS)
             raise
         except Exception as error:
             # A server that is away, or full, is not the message's fault. And what a newer flyball wrote is

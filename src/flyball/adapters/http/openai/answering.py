@@ -31,7 +31,6 @@ class Begun(Struct, frozen=True):
     """A request that is being answered: its loop, its pieces, and how they are told.
 
     `spec` is the loop's policy, None of a flow; `part` counts the results that the loop was given by then.
-    `reserved`: a person approves what its agent answers.
     """
 
     loop_id: str
@@ -39,7 +38,6 @@ class Begun(Struct, frozen=True):
     spec: LoopSpec | None
     taken: frozenset[str] = frozenset()
     part: int = 0
-    reserved: bool = False
 
     @property
     def backend(self) -> str:
@@ -50,17 +48,16 @@ class Begun(Struct, frozen=True):
         """How its stream is told; `live`: the client wants text as it comes."""
         spec = self.spec
         if spec is None:
-            return How(self.loop_id, reserved=self.reserved)
+            return How(self.loop_id)
         own = any(not tool.outside for tool in spec.tools.values())
-        certain = not (own or spec.reviews or spec.output.checked or self.reserved)
+        certain = not (own or spec.reviews or spec.output.checked)
         calls = [name for name, tool in spec.tools.items() if tool.outside and certain and not spec.filters]
         return How(
             self.loop_id,
-            live=certain or (live and not own and not self.reserved),
-            loose=live and own and not self.reserved,
+            live=certain or (live and not own),
+            loose=live and own,
             calls=frozenset(calls),
             taken=self.taken,
-            reserved=self.reserved,
         )
 
 
@@ -87,8 +84,7 @@ def begin_anew(serving: Serving, system: System, request: SystemRequest, spec: L
     """Begin a loop of its own."""
     loop_id = new_id()
     pieces = system.stream(serving.owned(request), loop_id=loop_id)
-    reserved = system.agent.config.output_approval if spec is None else spec.output.approval
-    return Begun(loop_id, pieces, spec, call_ids(request.messages), reserved=reserved)
+    return Begun(loop_id, pieces, spec, call_ids(request.messages))
 
 
 async def go_on(serving: Serving, system: System, asked: Answering, events: Sequence[Event]) -> Begun:
@@ -98,14 +94,12 @@ async def go_on(serving: Serving, system: System, asked: Answering, events: Sequ
         NotPermitted: who asks may not say anything to it.
     """
     await serving.check_answer(asked.loop_id)
-    spec = begun_as(events).spec
     return Begun(
         asked.loop_id,
         system.answer_stream(asked.loop_id, asked.results),
-        spec,
+        begun_as(events).spec,
         frozenset(fold(events).ids),
         given_before(events, asked.results),
-        spec.output.approval,
     )
 
 
@@ -128,7 +122,7 @@ async def answered(begun: Begun, form: Format, param: Param) -> tuple[Joined, Sy
     Raises:
         Refused: the request failed.
     """
-    telling, said = Telling(How(begun.loop_id, reserved=begun.reserved)), list[Said]()
+    telling, said = Telling(How(begun.loop_id)), list[Said]()
     response = SystemResponse()
     try:
         async for piece in begun.pieces:

@@ -8,8 +8,7 @@ is part of the answer. So what is told is always a beginning of the answer that 
   the stream ends with an error (`Diverged`).
 - Of any other, nobody knows whether a text is the answer before the turn is over: the text is held, and told
   whole.
-- Of one whose answers a person approves, nothing that it says is told before that: neither as the answer nor,
-  where it was refused, as a thought.
+- Of one whose answers a person approves, the stream has nothing but what was approved (`System.stream`).
 - With `loose` a client wants text as it comes all the same. Then what is said before a call of an agent's own
   tool stays where it was told, and the next text is a new paragraph.
 - What the model thinks is told as it comes, and so is what it said in turns before the last: as thoughts.
@@ -49,8 +48,7 @@ class How(Struct, frozen=True):
     """How a stream is told.
 
     `loop_id` is the loop's; `live` and `loose` say whether text is told as it comes; `calls` are the
-    client's tools whose calls are, and `taken` the ids that calls cannot have any more. With `reserved` a
-    text is told once it is the answer, and never as a thought: a person may have refused it.
+    client's tools whose calls are, and `taken` the ids that calls cannot have any more.
     """
 
     loop_id: str
@@ -58,7 +56,6 @@ class How(Struct, frozen=True):
     loose: bool = False
     calls: Collection[str] = ()
     taken: Collection[str] = ()
-    reserved: bool = False
 
 
 class Diverged(StreamRestarted):
@@ -162,7 +159,7 @@ class Telling:
         elif self._told:
             self._told.append(_APART)
             return [Words(_APART)]
-        said = self._think(held) if kept and not self._how.reserved else []
+        said = self._think(held) if kept else []
         self._apart = True
         return said
 
