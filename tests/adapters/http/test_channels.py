@@ -130,6 +130,72 @@ async def test_a_slash_in_a_name_is_none_between_two() -> None:
                         break
 
 
+async def heard(client: AsyncClient, last: str, until: str) -> list[tuple[str, str, str]]:
+    """What comes after a response, up to one whose text ends so: the id on the wire and its own, the text."""
+    found: list[tuple[str, str, str]] = []
+    async with asyncio.timeout(PATIENCE):
+        async with client.stream("GET", f"{PLACE}/responses", headers={"Last-Event-ID": last}) as stream:
+            name = ""
+            async for line in stream.aiter_lines():
+                if line.startswith("id: "):
+                    name = line[4:]
+                elif line.startswith("data: "):
+                    one = msgspec.json.decode(line[6:])
+                    found.append((name, one["response_id"], one["content"]))
+                    name = ""
+                    if one["content"].endswith(until):
+                        return found
+    raise AssertionError("it does not come")
+
+
+async def test_who_comes_back_after_any_response_is_told_the_rest_in_order() -> None:
+    async with here() as (client, _):
+        begun = [
+            await say(client, f"/new {n}", user_id=f"u{n}", metadata={"agent": "echo"}) for n in range(5)
+        ]
+        for one in begun:
+            await heard(client, one["response_id"], one["user_id"][1:])
+        last = (await say(client, "/new x", user_id="x", metadata={"agent": "echo"}))["response_id"]
+        await heard(client, last, "x")
+        whole = await heard(client, begun[0]["response_id"], "x")
+        assert [name for name, _, _ in whole] == [own for _, own, _ in whole]
+        assert [text[-1] for _, _, text in whole] == list("01234x")
+        for number, (name, _, _) in enumerate(whole[:-1], 1):
+            assert await heard(client, name, "x") == whole[number:]
+
+
+async def test_what_is_told_again_gives_no_id_to_come_back_with() -> None:
+    async with here() as (client, _):
+        await say(client, "Buy it", metadata={"agent": "buyer"}, user_id="ben")
+        begun = await say(client, "one", metadata={"agent": "echo"}, user_id="ann")
+        ((result, _, _),) = [
+            one for one in await heard(client, begun["response_id"], "one") if one[2].endswith("one")
+        ]
+        again = await heard(client, result, "may it?")
+        assert [(name, own != result) for name, own, _ in again] == [("", True)]
+
+
+async def test_the_headers_come_at_once() -> None:
+    """Though nothing is told, and no sign of life is due yet."""
+    async with (
+        here(heartbeat=10 * PATIENCE) as (client, _),
+        asyncio.timeout(PATIENCE),
+        client.stream("GET", f"{PLACE}/responses") as stream,
+    ):
+        assert stream.status_code == 200
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert (await anext(stream.aiter_lines())).startswith(":")
+
+
+@pytest.mark.parametrize("last", ["bogus", "nowhere/7", "m/taken"])
+async def test_an_id_that_is_none_is_answered_as_such(last: str) -> None:
+    async with here() as (client, _):
+        for header, query in (({"Last-Event-ID": last}, {}), ({}, {"after": last})):
+            answer = await client.get(f"{PLACE}/responses", headers=header, params=query)
+            assert (answer.status_code, answer.json()["code"]) == (422, "CONFIG_INVALID_REQUEST"), answer.text
+            assert "no response on this channel" in answer.json()["detail"]
+
+
 async def test_the_same_message_again_is_taken_once() -> None:
     async with here() as (client, service):
         first = await say(client, "one", message_id="m1", metadata={"agent": "echo"})

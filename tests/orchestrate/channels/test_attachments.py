@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from typing import Any
 
 import pytest
@@ -71,11 +71,42 @@ def test_each_kind_is_what_a_model_reads(attachment: Attachment, part: object) -
         Attachment(type="image", content="no base64!"),
         Attachment(type="image", url="file:///etc/passwd"),
         Attachment(type="file", content=ENCODED, mime_type="image/png,<script>"),
+        Attachment(type="file", name="a.zip", content="no base64!", mime_type="application/zip"),
+        Attachment(type="file", content="no base64!", mime_type="application/octet-stream"),
+        Attachment(type="file", name="a.txt", content="hello", size=7),
+        Attachment(type="file", name="a.txt", content="hello", size=-5),
+        Attachment(type="url", name="x", url="https://x", size=-1),
+        Attachment(type="file", name=" ", content="hello"),
+        Attachment(type="file", name="a\n```\nb", content="hello"),
     ],
 )
 def test_what_is_none_is_refused(attachment: Attachment) -> None:
     with pytest.raises(InvalidMessage):
         part_of(attachment)
+
+
+@given(st.binary(min_size=1, max_size=50), st.text(min_size=1, max_size=50))
+def test_a_size_that_is_true_is_taken(data: bytes, text: str) -> None:
+    kind = "application/zip"
+    Attachment(type="file", content=b64encode(data).decode(), mime_type=kind, size=len(data)).validate()
+    Attachment(type="file", content=text, size=len(text.encode())).validate()
+    Attachment(type="file", url="https://x/y", size=len(data)).validate()
+
+
+@pytest.mark.parametrize("kind", ["application/javascript", "application/x-sh", "application/ld+json"])
+def test_what_is_text_by_its_kind_stands_as_it_is(kind: str) -> None:
+    part = part_of(Attachment(type="file", name="x", content="let x = 1;", mime_type=kind))
+    assert isinstance(part, Document)
+    back = attachment_of(part)
+    assert back is not None
+    assert b64decode(back.content) == b"let x = 1;"
+
+
+@pytest.mark.parametrize("labels", [{"a": 1}, {1: "a"}, {"a": None}, ["a"], "a"])
+def test_what_people_say_about_a_message_is_text(labels: Any) -> None:
+    with pytest.raises(InvalidMessage, match="metadata"):
+        said(content="x", metadata=labels).validate()
+    said(content="x", metadata={"a": "1"}).validate()
 
 
 @given(st.binary(max_size=200), st.sampled_from(["image/png", "audio/wav", "application/pdf"]))

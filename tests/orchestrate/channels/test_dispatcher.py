@@ -34,6 +34,7 @@ from flyball.orchestrate.service import Service
 from flyball.orchestrate.state import State
 from flyball.runtime.sqlite import SQLiteJournal
 from flyball.testing import ScriptedEngine
+from tests.patience import PATIENCE
 
 ROLES: dict[str, tuple[str, ...]] = {"root": ("admin",), "ben": ("reviewer",)}
 
@@ -355,6 +356,35 @@ async def test_loops_are_listed_looked_at_and_cancelled(dispatcher: Dispatcher) 
         end = [one async for one in course][-1]
     assert (end.type, end.content.startswith("cancelled")) == ("status", True)
     assert "no loops" in (await dispatcher.take(message("/loops"))).content
+
+
+async def test_a_pause_that_was_asked_for_is_told_before_it_begins() -> None:
+    at_it, goes_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def dig() -> str:
+        """Dig."""
+        at_it.set()
+        await goes_on.wait()
+        return "dug"
+
+    engine = ScriptedEngine(tool_call_answer("dig", {}), "Done.")
+    async with LocalRuntime(MemoryJournal()) as runtime, asyncio.timeout(PATIENCE):
+        dispatcher = Dispatcher(Service([Agent(engine, name="clerk", tools=[dig])], runtime))
+        taken = await dispatcher.take(message("dig"))
+        await at_it.wait()
+        assert "pause" not in (await dispatcher.take(message("/status"))).content
+        assert "and pauses when" in (await dispatcher.take(message("/pause"))).content
+        status = (await dispatcher.take(message("/status"))).content
+        assert "and pauses when" in status.splitlines()[0]
+        goes_on.set()
+        async with aclosing(dispatcher.follow(taken.in_reply_to)) as course:
+            loop, journal = taken.in_reply_to, dispatcher.service.journal
+            while "is paused" not in (status := (await dispatcher.take(message("/status"))).content):
+                await journal.wait(loop, (await journal.sizes((loop,)))[0], 0.1)
+            assert "and pauses" not in status
+            assert "and pauses" not in (await dispatcher.take(message("/resume"))).content
+            assert (await until(course, "result")).content == "Done."
 
 
 async def test_an_admin_may_cancel_anybodys(dispatcher: Dispatcher) -> None:

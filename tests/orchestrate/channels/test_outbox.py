@@ -16,7 +16,8 @@ from flyball.core.forms.semstreams import UserResponse
 from flyball.core.signals import SignalType
 from flyball.orchestrate.beginnings import Beginnings
 from flyball.orchestrate.channels import Dispatcher, signal_of
-from flyball.orchestrate.channels.outbox import Outbox, place_of
+from flyball.orchestrate.channels.outbox import Outbox
+from flyball.orchestrate.channels.retelling import place_of
 from flyball.orchestrate.channels.telling import Telling
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.journal import MemoryJournal
@@ -191,7 +192,7 @@ async def test_who_may_not_approve_sees_no_prompt_of_others() -> None:
 
 
 async def test_however_many_loops_there_were_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flyball.orchestrate.channels.outbox._PAGE", 2)
+    monkeypatch.setattr("flyball.orchestrate.channels.follower._PAGE", 2)
     async with outbox(Faulty()) as (dispatcher, box):
         first = await dispatcher.take(message("Hello", by="first"))
         people = [f"u{number}" for number in range(15)]

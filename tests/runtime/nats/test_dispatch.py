@@ -177,6 +177,30 @@ async def test_a_stop_does_not_overtake_what_it_stops(journal: NatsJournal) -> N
         assert told[-1].content.startswith("cancel: "), [one.content for one in told]
 
 
+async def test_a_slash_in_who_speaks_is_none_in_what_is_told(journal: NatsJournal) -> None:
+    """What one is told is not taken for what another was told before."""
+    async with working(journal) as channel:
+        commands = [("a/b", "m"), ("a", "b/m")]
+        for who, name in commands:
+            await channel.say(replace(message(channel, "/help", who), message_id=name))
+        told: list[str] = []
+        async with asyncio.timeout(PATIENCE), aclosing(channel.responses()) as responses:
+            async for _, response in responses:
+                told.append(response.user_id)
+                if len(told) == len(commands):
+                    break
+        assert sorted(told) == ["a", "a/b"]
+
+
+async def test_what_failed_is_not_part_of_what_was_said(journal: NatsJournal) -> None:
+    async with working(journal) as channel:
+        place = 0
+        for content, kind in (("one", "result"), ("fail", "error"), ("two", "result")):
+            await channel.say(message(channel, content))
+            place, told = await until(channel, kind, place)
+        assert told[-1].content == "one | two"
+
+
 async def test_a_call_is_asked_about_approved_and_told(journal: NatsJournal) -> None:
     async with working(journal) as channel:
         await channel.say(message(channel, "book it"))

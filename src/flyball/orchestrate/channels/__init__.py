@@ -5,10 +5,13 @@
     attachments     what is attached, as parts of a message; and back
     blocks          an answer as prose, code, diffs, files
     telling         what a person is told of a loop, from its journal; pure
-    following       the same of a loop and of those under it, as it happens
+    audience        who is told of a loop, and what each may see
+    following       what they are told of it and of those under it, as it happens
+    retelling       the same again, each thing with its place in an order that stays the same
     conversations   a person's loops at one place, each going on from the one before
     commands        what is said with a slash
     dispatcher      Dispatcher: takes what people say; `taken` is what came of it
+    follower        who is told what is told on a channel
     outbox          what a process tells people, each thing once
 
 A channel (a terminal, an HTTP API, a chat program's bridge) brings `UserMessage` and `UserSignal`, and takes

@@ -21,6 +21,11 @@ from flyball.core.messages import Audio, Document, Image, Message, Part, Text, d
 _TEXTS = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 _PLAIN = "application/octet-stream"
 _PDF = "application/pdf"
+_WRITTEN = re.compile(
+    r"application/(x-)?(javascript|ecmascript|typescript|sql|sh|shellscript|python|perl|ruby|php|yaml|toml|tex"
+    r"|ndjson|graphql|rtf)|[^/]+/.+\+(json|xml|yaml)"
+)
+"""Kinds besides these that are text, and so may be attached as it stands."""
 _TICKS = re.compile("`+")
 _MIME = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 _FETCHED = ("http://", "https://", "data:")
@@ -106,10 +111,10 @@ def _media(attachment: Attachment) -> type[Image] | type[Audio] | None:
 
 
 def _address(attachment: Attachment) -> str:
-    """Where it is, or itself; content that is no base64 is taken for text.
+    """Where it is, or itself; content that is no base64 is text, where its kind is one.
 
     Raises:
-        InvalidMessage: an image or a sound that is no base64, or at an address that nobody fetches.
+        InvalidMessage: it is of another kind and no base64, or at an address that nobody fetches.
     """
     if not attachment.content:
         if not attachment.url.startswith(_FETCHED):
@@ -122,9 +127,10 @@ def _address(attachment: Attachment) -> str:
     try:
         b64decode(attachment.content, validate=True)
     except (NotBase64, ValueError):
-        if _media(attachment) is not None:
+        if _media(attachment) is not None or not _WRITTEN.fullmatch(kind):
             raise InvalidMessage(
-                f"the content of the attachment {attachment.name!r} is no base64", field="attachments"
+                f"the content of the attachment {attachment.name!r} is no base64, which {kind} has to be",
+                field="attachments",
             ) from None
         return data_url(attachment.content.encode(), kind)
     return f"data:{kind};base64,{attachment.content}"

@@ -19,12 +19,13 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from flyball.core.errors import SignalRefused, UserError
+from flyball.core.errors import JournalFailure, SignalRefused, UserError
 from flyball.core.events import Stage
 from flyball.core.forms.semstreams import UserMessage
 from flyball.core.signals import Signal, SignalType
 from flyball.orchestrate.catalogue import LoopQuery
 from flyball.orchestrate.channels.identity import known_as
+from flyball.orchestrate.machines import is_paused
 from flyball.orchestrate.permissions import Permission, Person
 from flyball.orchestrate.projections.shortened import cut
 from flyball.orchestrate.service import Service
@@ -102,9 +103,10 @@ async def _loops(asked: Asked) -> str:
 
 async def _status(asked: Asked) -> str:
     summary = await asked.service.summary(asked.loop(asked.words))
+    pauses = await _pauses(asked, summary.loop_id, summary.stage)
     calls = await asked.service.waiting(summary.loop_id)
     lines = [
-        f"{summary.loop_id} is {summary.stage}",
+        f"{summary.loop_id} is {summary.stage}{pauses}",
         f"agent {summary.agent}, turn {summary.turns}, {summary.usage.total_tokens} tokens",
         *[str(call) for call in calls],
         *([f"error {summary.error}"] if summary.error else []),
@@ -118,9 +120,20 @@ def _signalling(kind: SignalType) -> Run:
         name = await known_as(asked.service, loop_id, asked.message, kind)
         signal = Signal(kind, id=name, by=asked.who.user_id)
         stage = await asked.service.signal(loop_id, signal, who=asked.who)
-        return f"{kind}: {loop_id} is {stage}"
+        return f"{kind}: {loop_id} is {stage}{await _pauses(asked, loop_id, stage)}"
 
     return say
+
+
+async def _pauses(asked: Asked, loop_id: str, stage: str) -> str:
+    """That a pause was asked for which has not begun, where that is so."""
+    if stage == Stage.PAUSED:
+        return ""
+    try:
+        _, state = await asked.service.load(loop_id)
+    except JournalFailure:  # it is told of all the same: the summary says what is wrong
+        return ""
+    return ", and pauses when what it is at is done (/resume goes on)" if is_paused(state) else ""
 
 
 async def _resume(asked: Asked) -> str:

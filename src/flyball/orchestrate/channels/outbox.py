@@ -1,43 +1,30 @@
 """What is told on channels, of all the loops that were begun there, wherever they were begun.
 
 Nothing is kept for it: it is worked out from the journals. Who comes again says what they were told last, and
-goes on after that. Of loops that are not over, all that is not in passing is told again, under the same ids:
-nothing is missed, and who remembers ids is told nothing twice.
+is told what came after that, the oldest first, in the same order each time (`follower`). What is over is told
+once. Of loops that are not, all that is not in passing is told again, under the same ids: nothing is missed,
+and who remembers ids is told nothing twice. What is told again, or in passing, is no place to come back to.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
-from msgspec.structs import replace
-
 from flyball.core.errors import JournalCorrupt, JournalFailure, JournalTooNew
-from flyball.core.events import Stage
 from flyball.core.forms.semstreams import UserResponse
 from flyball.orchestrate.beginnings import Beginnings
-from flyball.orchestrate.catalogue import LoopQuery
-from flyball.orchestrate.channels.address import Address
-from flyball.orchestrate.channels.following import RolesOf, no_roles, told_of, whom_to_tell
-from flyball.orchestrate.permissions import Permission, Person
+from flyball.orchestrate.channels.audience import RolesOf, no_roles
+from flyball.orchestrate.channels.follower import Follower, Told, root_of
+from flyball.orchestrate.channels.following import whom_to_tell
+from flyball.orchestrate.permissions import Person
 from flyball.orchestrate.service import Service
 
 _log = logging.getLogger("flyball.channels")
 _LOOK = 0.5
 """Seconds after which is looked for loops that have begun."""
-_PAGE = 200
-"""Loops that are asked for at once."""
-_ROOM = 256
-_ID = re.compile(
-    r"(?P<loop>.*?)/(?P<number>[0-9]{1,12})"
-    r"(?:/answer|(?P<of_several>/(?:piece|call|asked)/[0-9]+|/answer/[0-9a-f]{12}))?",
-    re.DOTALL,
-)
-"""The ids that `Telling` makes: the loop, the event's number, and which of the things that it has led to."""
-_OVER = frozenset([str(stage) for stage in Stage if stage.is_terminal])
 
 
 class Outbox:
@@ -45,7 +32,7 @@ class Outbox:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._followers: set[_Follower] = set()
+        self._followers: set[Follower] = set()
         self._looking: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._stirred = asyncio.Event()
@@ -71,11 +58,29 @@ class Outbox:
         Begins with what is not over, and, with `last`, the id of a response, with what came after that.
 
         Raises:
+            InvalidRequest: `last` is the id of nothing that was told on the channel.
             FlyballError: a loop cannot be followed. Who comes again with the last id misses nothing.
+        """
+        async with aclosing(self.follow_from(channel, last, user_id, roles_of, follower)) as told:
+            async for one in told:
+                yield one.response
+
+    async def follow_from(
+        self,
+        channel: str,
+        last: str = "",
+        user_id: str = "",
+        roles_of: RolesOf = no_roles,
+        follower: Person | None = None,
+    ) -> AsyncGenerator[Told]:
+        """`follow`, for who hands out places to come back to: those of what `is_place`, each after the last.
+
+        Raises:
+            InvalidRequest, FlyballError: see `follow`.
         """
         if follower is None and user_id:
             follower = self._service.policy.person(user_id, roles_of(user_id))
-        here = _Follower(self._service, channel, user_id, roles_of, follower)
+        here = Follower(self._service, channel, user_id, roles_of, follower)
         self._followers.add(here)
         try:
             async with self._starting:  # of two who come at once, one has it begin
@@ -83,16 +88,28 @@ class Outbox:
                     beginnings = Beginnings(self._service.journal)
                     await beginnings.skip()
                     self._looking = asyncio.create_task(self._look(beginnings))
-            await here.catch_up(last)
+            async with aclosing(here.caught_up(last)) as before:
+                async for one in before:
+                    yield one
             while True:
                 told = await here.queue.get()
                 if isinstance(told, Exception):
                     raise told
-                yield told
+                yield here.placed(told)
         finally:
             self._followers.discard(here)
             self._rest()
             await here.aclose()
+
+    async def check(self, channel: str, last: str) -> None:
+        """See that one can come back to a channel with the id of a response.
+
+        Raises:
+            InvalidRequest: it is the id of nothing that was told there.
+            JournalFailure: the journal cannot be asked now.
+        """
+        if last:
+            await root_of(self._service, channel, last)
 
     def _rest(self) -> None:
         """Look no longer, if nobody follows."""
@@ -129,83 +146,3 @@ class Outbox:
             return
         for follower in self._followers:
             follower.begun(loop_id, address)
-
-
-class _Follower:
-    """Somebody who is told what is told on a channel."""
-
-    def __init__(
-        self, service: Service, channel: str, user_id: str, roles_of: RolesOf, who: Person | None
-    ) -> None:
-        self._roles_of = roles_of
-        self._who = who
-        reviews = who is not None and service.policy.permissions.allow(who, Permission.APPROVE)
-        self._whose = "" if reviews else user_id
-        """Whose loops are looked at: of others', who may approve is asked about answers that wait."""
-        self._service = service
-        self._channel = channel
-        self._user_id = user_id
-        self._known: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.queue: asyncio.Queue[UserResponse | Exception] = asyncio.Queue(_ROOM)
-
-    def begun(self, loop_id: str, address: Address | None) -> None:
-        """A loop has begun, for somebody who is perhaps here."""
-        if address is not None and address.channel == self._channel:
-            self._follow(loop_id, address, 0)
-
-    async def catch_up(self, last: str) -> None:
-        """Tell of loops that began before, as far as it was not told."""
-        after_loop, number = place_of(last)
-        since = await self._at(after_loop, number) if after_loop else None
-        query = LoopQuery(channel=self._channel, user_id=self._whose, roots_only=True, limit=_PAGE)
-        while True:
-            page = await self._service.loops(query)
-            for one in page.loops:
-                if one.stage not in _OVER or (since is not None and one.updated_at >= since):
-                    address = await whom_to_tell(self._service, one.loop_id)
-                    if address is not None:
-                        self._follow(one.loop_id, address, number if one.loop_id == after_loop else 0)
-            if not page.next:
-                return
-            query = replace(query, cursor=page.next)
-
-    def _follow(self, loop_id: str, address: Address, after: int) -> None:
-        if loop_id not in self._known and self._whose in ("", address.user_id):
-            self._known.add(loop_id)
-            task = asyncio.create_task(self._tell(loop_id, address, after))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _tell(self, loop_id: str, address: Address, after: int) -> None:
-        try:
-            told = told_of(
-                self._service, address, loop_id, after, roles_of=self._roles_of, follower=self._who
-            )
-            async with aclosing(told):
-                async for response in told:
-                    if self._user_id in ("", response.user_id):
-                        await self.queue.put(response)
-        except Exception as error:
-            await self.queue.put(error)
-
-    async def _at(self, loop_id: str, number: int) -> float | None:
-        """When an event of a loop happened, or the first one after it; None where there is no such loop."""
-        events = await self._service.journal.read(loop_id)
-        return events[min(max(number, 1), len(events)) - 1].at if events else None
-
-    async def aclose(self) -> None:
-        """Follow nothing any more."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def place_of(name: str) -> tuple[str, int]:
-    """The loop and the number of the event that a response tells of, by its id; ("", 0) of any other text."""
-    found = _ID.fullmatch(name)
-    if found is None:
-        return "", 0
-    # What comes after a piece, after one of several prompts or calls may be of the same event.
-    return found["loop"], max(int(found["number"]) - (found["of_several"] is not None), 0)

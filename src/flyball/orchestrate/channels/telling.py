@@ -69,10 +69,18 @@ class Telling:
         within: the loop stands under another, whose end is told: of this one only what waits for somebody.
         calls: whether each tool is told of that the model asks for, in a block of the type `progress`.
         may_approve: who is told may approve answers. Others are shown one once it is approved.
+        since: nothing is told to have happened before. Nor is anything before what came before it in the
+            journal, whatever the clock said of who recorded it.
     """
 
     def __init__(
-        self, address: Address, *, within: bool = False, calls: bool = False, may_approve: bool = True
+        self,
+        address: Address,
+        *,
+        within: bool = False,
+        calls: bool = False,
+        may_approve: bool = True,
+        since: float = 0.0,
     ) -> None:
         self._may_approve = may_approve
         self._address = address
@@ -80,7 +88,7 @@ class Telling:
         self._calls = calls
         self._state: AnyState | None = None
         self._number = 0
-        self._at = 0.0
+        self._at = since
         self._pieces = 0
         self._begun: set[int] = set()
         """The parts of the answer under way that text has come of."""
@@ -102,6 +110,11 @@ class Telling:
     def number(self) -> int:
         """The number of the last event that was taken."""
         return self._number
+
+    @property
+    def at(self) -> float:
+        """When that happened: never before what came before it in the journal."""
+        return self._at
 
     @property
     def rests(self) -> bool:
@@ -151,7 +164,7 @@ class Telling:
                 f"loop {self._state.loop_id!r}: event {number}, {type(event).__name__}, does not fit",
                 loop_id=self._state.loop_id,
             )
-        self._number, self._at = number, event.at
+        self._number, self._at = number, max(self._at, event.at)
         said = self._prompts(self._state)
         if self._within:
             return said

@@ -17,10 +17,11 @@ from flyball.adapters.http.operations import Operation
 from flyball.adapters.http.problems import unexpected
 from flyball.adapters.http.tokens import Scope
 from flyball.core.errors import InvalidMessage, InvalidRequest
-from flyball.core.forms.semstreams import UserMessage, UserResponse, UserSignal
+from flyball.core.forms.semstreams import UserMessage, UserSignal
 from flyball.core.ids import new_id
 from flyball.orchestrate.channels import Dispatcher
-from flyball.orchestrate.channels.following import RolesOf
+from flyball.orchestrate.channels.audience import RolesOf
+from flyball.orchestrate.channels.follower import Told
 from flyball.orchestrate.channels.outbox import Outbox
 from flyball.orchestrate.places import place_name
 from flyball.orchestrate.service import Service
@@ -73,10 +74,9 @@ def channel_operations(heartbeat: float) -> list[Operation]:
 
     async def follow_channel(asking: Asking) -> Stream:
         query = asking.query(ResponsesQuery)
-        last = asking.headers.get(_LAST) or query.after
-        told = outboxes(asking.service).follow(
-            _channel(asking), last, query.user_id, _roles_of(asking), asking.person
-        )
+        last, outbox = asking.headers.get(_LAST) or query.after, outboxes(asking.service)
+        await outbox.check(_channel(asking), last)  # while it can be answered as such
+        told = outbox.follow_from(_channel(asking), last, query.user_id, _roles_of(asking), asking.person)
         return Stream(_frames(told, heartbeat), again=True)
 
     base = "/api/channels/{channel_type}/{channel_id}"
@@ -116,8 +116,11 @@ def channel_operations(heartbeat: float) -> list[Operation]:
             gives={200: Stream},
             long=True,
             tag="channels",
+            problems=(422,),
             about="Events: `response`, a `UserResponse`, with its id. Who sends the last one as "
-            "`Last-Event-ID` goes on after it; what is not over may be told again, under the same ids.",
+            "`Last-Event-ID` goes on after it, the oldest first; an id of nothing that was told here is a "
+            "problem (422). What is not over may be told again, with its `response_id` alone, as are pieces "
+            "of answers: they are no place to come back to.",
         ),
     ]
 
@@ -161,10 +164,14 @@ def _read(document: Any, read: Callable[[Any], Any], asking: Asking, name: str) 
     return said
 
 
-async def _frames(told: AsyncGenerator[UserResponse], heartbeat: float) -> AsyncGenerator[bytes]:
-    """Responses as server-sent events, and signs of life between them."""
+async def _frames(told: AsyncGenerator[Told], heartbeat: float) -> AsyncGenerator[bytes]:
+    """Responses as server-sent events, and signs of life between them, one of them at once.
+
+    What is no place to come back to has no id there: the last one that somebody has never goes back.
+    """
+    yield HEARTBEAT  # with which the status and the headers go
     async with aclosing(told):
-        coming: asyncio.Future[UserResponse] = asyncio.ensure_future(anext(told))
+        coming: asyncio.Future[Told] = asyncio.ensure_future(anext(told))
         try:
             while True:
                 await asyncio.wait([coming], timeout=heartbeat)
@@ -172,11 +179,13 @@ async def _frames(told: AsyncGenerator[UserResponse], heartbeat: float) -> Async
                     yield HEARTBEAT
                     continue
                 try:
-                    response = coming.result()
+                    one = coming.result()
                 except Exception as error:
                     yield failed(unexpected(error).record())
                     return
-                yield frame("response", response.write(), response.response_id)
+                yield frame(
+                    "response", one.response.write(), one.response.response_id if one.is_place else ""
+                )
                 coming = asyncio.ensure_future(anext(told))
         finally:
             coming.cancel()

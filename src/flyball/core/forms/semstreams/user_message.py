@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from flyball.core.errors import InvalidMessage
 from flyball.core.forms.semstreams.keyed import Always, Keyed, Payload
@@ -21,7 +21,11 @@ class AttachmentType(StrEnum):
 
 
 class Attachment(Keyed, frozen=True, kw_only=True):
-    """Something attached to a message: where to fetch it, or its content if it is small."""
+    """Something attached to a message: where to fetch it, or its content if it is small.
+
+    The content is text, or base64. `size` is the number of bytes that it stands for, 0 where nobody says. It
+    need not have a name: what was pasted has none.
+    """
 
     NAME: ClassVar[str] = "attachment"
 
@@ -33,8 +37,27 @@ class Attachment(Keyed, frozen=True, kw_only=True):
     size: int = 0
 
     def validate(self) -> None:
-        """Check that the type is known; raises InvalidMessage."""
+        """Check that the type is known, the name one that can be shown, the size true; or InvalidMessage."""
         self.require_one_of("type", tuple(AttachmentType))
+        if self.name and not (self.name.isprintable() and self.name.strip()):
+            raise InvalidMessage(
+                f"name in an {self.NAME} is {self.name[:60]!r}: give one that can be printed, or none",
+                field="name",
+            )
+        fits = _sizes(self.content) if self.content else ()
+        if self.size < 0 or (self.size and fits and self.size not in fits):
+            there = " or ".join(map(str, fits)) or "0 or more"
+            raise InvalidMessage(
+                f"size in an {self.NAME} is {self.size}: give the bytes of its content ({there}), or none",
+                field="size",
+            )
+
+
+def _sizes(content: str) -> tuple[int, ...]:
+    """How many bytes a content may stand for: as text, and as base64 where it may be that."""
+    length = len(content)
+    text = length if content.isascii() else len(content.encode(errors="surrogatepass"))
+    return (text,) if length % 4 else (text, length // 4 * 3 - (length - len(content.rstrip("="))))
 
 
 class UserMessage(Payload, frozen=True, kw_only=True):
@@ -64,3 +87,17 @@ class UserMessage(Payload, frozen=True, kw_only=True):
             )
         for one in self.attachments:
             one.validate()
+        labels: object = self.metadata
+        if labels is not None and not _are_labels(labels):
+            raise InvalidMessage(
+                f"metadata in a user_message must be texts by name; it is {str(labels)[:100]}",
+                field="metadata",
+            )
+
+
+def _are_labels(value: object) -> bool:
+    """Whether something is what `Labels` says: a program need not have read it off a wire, which looks."""
+    if not isinstance(value, dict):
+        return False
+    labels = cast("dict[object, object]", value)
+    return all(isinstance(name, str) and isinstance(label, str) for name, label in labels.items())
