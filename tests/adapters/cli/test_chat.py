@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import re
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from flyball.runtime.sqlite import SQLiteJournal
 from tests.adapters.cli.conftest import TOOLBOX, Flyball
 from tests.adapters.cli.engines import Scripted
 from tests.adapters.cli.terminal import OnTerminal
+from tests.patience import PATIENCE
 
 ECHO = ("chat", "-m", "scripted:echo")
 
@@ -297,6 +299,14 @@ def test_who_ends_the_process_does_not_mean_the_answer_alone(process: Flyball) -
 # On a terminal
 
 
+def wait_till_asked() -> None:
+    """Until the model `forecast-waits` is asked."""
+    end = time.monotonic() + PATIENCE
+    while not Path("asked").exists():
+        assert time.monotonic() < end, "the model is not asked"
+        time.sleep(0.01)
+
+
 def test_a_person_is_asked_in_a_conversation(on_terminal: OnTerminal, home: Path) -> None:
     terminal = on_terminal("chat", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
     terminal.wait_for("> ")
@@ -321,6 +331,43 @@ def test_a_person_is_asked_in_a_conversation(on_terminal: OnTerminal, home: Path
     terminal.type("\x04")
     assert terminal.end() == 0
     assert "Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize("early", ["y\n", "y"], ids=["a line", "half a line"])
+@pytest.mark.parametrize("asked", [("chat",), ("ask", "Rome?")], ids=["chat", "ask"])
+def test_nobody_approves_before_they_are_asked(
+    on_terminal: OnTerminal, home: Path, asked: tuple[str, ...], early: str
+) -> None:
+    terminal = on_terminal(*asked, "-m", "scripted:forecast-waits", "--tools", TOOLBOX + ":burn")
+    if asked == ("chat",):
+        terminal.wait_for("> ")
+        terminal.type("Rome?\n")
+    wait_till_asked()
+    terminal.type(early)
+    terminal.wait_for("y")
+    Path("go").touch()
+    terminal.wait_for("[y/N, or why not] ")
+    terminal.type("no fire\n")
+    terminal.wait_for("It says: The call was not allowed: no fire")
+    if asked == ("chat",):
+        terminal.wait_for("\n> ")
+        terminal.type("\x04")
+    assert terminal.end() == 0
+
+
+def test_words_are_typed_ahead_where_nothing_is_asked(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("chat", "-m", "scripted:forecast-waits", "--tools", TOOLBOX + ":weather")
+    terminal.wait_for("> ")
+    terminal.type("Rome?\n")
+    wait_till_asked()
+    terminal.type("/model scripted:echo\n")
+    terminal.wait_for("/model scripted:echo")
+    Path("go").touch()
+    terminal.wait_for("It says: rain in Rome")
+    terminal.wait_for("\nscripted:echo\n")
+    terminal.wait_for("> ")
+    terminal.type("\x04")
+    assert terminal.end() == 0
 
 
 def test_what_is_left_open_is_decided_later(on_terminal: OnTerminal, home: Path) -> None:
@@ -467,7 +514,7 @@ def test_what_a_model_says_does_nothing_to_the_terminal(on_terminal: OnTerminal,
 @pytest.mark.parametrize(("key", "told"), [("y", "Rome burns"), ("n", "the user said no")])
 def test_a_person_approves(on_terminal: OnTerminal, home: Path, key: str, told: str) -> None:
     terminal = on_terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
-    terminal.wait_for('? run burn {"city":"Rome"} [y/N] ')
+    terminal.wait_for('{"city":"Rome"} [y/N, or why not] ')
     terminal.type(f"{key}\n")
     terminal.wait_for(told)
     assert terminal.end() == 0
@@ -475,7 +522,7 @@ def test_a_person_approves(on_terminal: OnTerminal, home: Path, key: str, told: 
 
 def test_control_c_instead_of_an_approval(on_terminal: OnTerminal, home: Path) -> None:
     terminal = on_terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
-    terminal.wait_for("[y/N] ")
+    terminal.wait_for("[y/N, or why not] ")
     terminal.type("\x03")
     terminal.wait_for("flyball resume ")
     assert terminal.end() == 130

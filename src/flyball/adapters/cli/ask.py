@@ -88,21 +88,19 @@ def ask(
 async def _ask(
     request: SystemRequest, origin: Origin, options: dict[str, Any], driven: Driven, shared: Shared
 ) -> int:
-    from flyball.adapters.cli.answering import respond
-    from flyball.adapters.cli.serving import is_typed, leaving, only_response, serving
+    from flyball.adapters.cli.answering import Answer
+    from flyball.adapters.cli.serving import is_typed, only_response, serving, shown
     from flyball.core.ids import new_id
 
     journal, loop_id = shared.open(), new_id()
-    async with (
-        serving(journal, origin, options, yes=driven.yes) as system,
-        leaving(journal, loop_id),
-    ):
+    async with serving(journal, origin, options) as system:
+        asks = any(tool.spec.approval for tool in system.agent.config.tools)
+        answer = None
+        if not shared.json:
+            typed = request.output is not None and request.output.schema is not None
+            typed = typed or is_typed(system.agent.spec)
+            answer = Answer(typed=typed, tools=origin.has_tools, quiet=driven.quiet)
         pieces = system.stream(request, loop_id=loop_id)
-        return await respond(
-            only_response(pieces) if request.mode == "plan" else pieces,
-            as_json=shared.json,
-            typed=is_typed(system.agent.spec)
-            or (request.output is not None and request.output.schema is not None),
-            tools=origin.has_tools,
-            quiet=driven.quiet,
-        )
+        if request.mode == "plan":
+            pieces = only_response(pieces)
+        return await shown(pieces, answer, journal, loop_id, asks=asks, yes=driven.yes)
