@@ -355,6 +355,33 @@ def test_nobody_approves_before_they_are_asked(
     assert terminal.end() == 0
 
 
+@pytest.mark.parametrize("asked", [("chat",), ("ask", "Rome?")], ids=["chat", "ask"])
+@pytest.mark.parametrize(("given", "seconds"), [((), None), (("--deadline", "600"), 600.0)])
+async def test_who_is_asked_has_time(
+    on_terminal: OnTerminal,
+    home: Path,
+    asked: tuple[str, ...],
+    given: tuple[str, ...],
+    seconds: float | None,
+) -> None:
+    terminal = on_terminal(*asked, "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn", *given)
+    if asked == ("chat",):
+        terminal.wait_for("> ")
+        terminal.type("Rome?\n")
+    terminal.wait_for("[y/N, or why not] ")
+    terminal.hang_up()
+    terminal.child.wait()
+    state, _ = await recorded(home)
+    assert state.spec.limits.timeout == seconds
+
+
+@pytest.mark.parametrize("asked", [("chat",), ("ask", "Rome?")], ids=["chat", "ask"])
+def test_nobody_is_waited_for_without_end(flyball: Flyball, home: Path, asked: tuple[str, ...]) -> None:
+    flyball(*asked, "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn", stdin="Rome?\n")
+    state, _ = asyncio.run(recorded(home))
+    assert state.spec.limits.timeout == 120
+
+
 def test_words_are_typed_ahead_where_nothing_is_asked(on_terminal: OnTerminal, home: Path) -> None:
     terminal = on_terminal("chat", "-m", "scripted:forecast-waits", "--tools", TOOLBOX + ":weather")
     terminal.wait_for("> ")
