@@ -282,6 +282,17 @@ def test_files_go_along(flyball: Flyball, home: Path) -> None:
     assert image.url.startswith("data:image/png;base64,")
 
 
+def test_files_are_written_down(flyball: Flyball) -> None:
+    Path("a.py").write_text("x = 1")
+    Path("dot.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    said = flyball(*ECHO, "-q", stdin="/attach a.py\n/attach dot.png\nwhat is this\n/save talk.md\n")
+    assert said.code == 0
+    asked = "**user**\n\nwhat is this\n\na.py\n```\nx = 1\n```\n\n[image image/png]\n\n"
+    assert Path("talk.md").read_text().startswith(asked)
+    (run,) = flyball("runs", "--json").json
+    assert run["prompt"].startswith("what is this\n\na.py\n")
+
+
 def test_a_tool_that_exits_ends_its_answer_alone(flyball: Flyball) -> None:
     talk = ("chat", "-m", "scripted:forecast", "--tools", TOOLBOX + ":leaves", "-q")
     said = flyball(*talk, stdin="Rome?\n/model scripted:echo\nhello\n")
