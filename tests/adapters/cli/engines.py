@@ -1,7 +1,8 @@
 """Models for the tests of the command line, found as `scripted:<name>` through an entry point.
 
 They keep nothing between calls: what they say follows from the request, so a run can be gone on with by
-another process. `GO` in the environment lets those answer that otherwise never end.
+another process. `GO` in the environment lets those answer that otherwise never end. `forecast-waits` makes
+a file `asked`, and answers when there is a file `go`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -42,6 +44,10 @@ class Scripted:
         hangs = self._name == "hangs" or (
             self._name == "forecast-hangs" and request.messages[-1].role is Role.TOOL
         )
+        if self._name == "forecast-waits" and request.messages[-1].role is Role.USER:
+            Path("asked").touch()  # noqa: ASYNC240
+            while not Path("go").exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+                await asyncio.sleep(0.01)
         if hangs and "GO" not in os.environ:
             yield TextDelta(0, "Once upon a ")
             if number := os.environ.get("SIGNAL"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
 import os
 import platform
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from flyball.core.events import Event, Started
+from flyball.core.events import Event, SignalReceived, Started
+from flyball.core.signals import SignalType
 from flyball.runtime.sqlite import SQLiteJournal
 from tests.adapters.cli.conftest import TOOLBOX, Flyball
 
@@ -382,3 +384,18 @@ def test_a_tool_that_needs_approval_is_refused_where_nobody_is_there(flyball: Fl
     assert "nobody is here to approve it" in said.out
     said = flyball("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn", "-q", "--yes")
     assert "Rome burns" in said.out
+
+
+async def test_who_decided_stands_in_the_journal(process: Flyball, home: Path) -> None:
+    burn = ("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
+    process(*burn)
+    process(*burn, "--yes")
+    said: list[tuple[str, str]] = []
+    async with SQLiteJournal(home / "runs.db") as journal:
+        for loop_id in await journal.loops():
+            events = await journal.read(loop_id)
+            said += [(one.signal.type, one.signal.by) for one in events if isinstance(one, SignalReceived)]
+    assert said == [(SignalType.APPROVE, getpass.getuser()), (SignalType.REJECT, getpass.getuser())]
+    shown, why = process("show").out, process("why").out
+    assert f"by {getpass.getuser()}" in shown
+    assert f"the signal approve by {getpass.getuser()}" in why

@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import re
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from flyball.runtime.sqlite import SQLiteJournal
 from tests.adapters.cli.conftest import TOOLBOX, Flyball
 from tests.adapters.cli.engines import Scripted
 from tests.adapters.cli.terminal import OnTerminal
+from tests.patience import PATIENCE
 
 ECHO = ("chat", "-m", "scripted:echo")
 
@@ -280,6 +282,17 @@ def test_files_go_along(flyball: Flyball, home: Path) -> None:
     assert image.url.startswith("data:image/png;base64,")
 
 
+def test_files_are_written_down(flyball: Flyball) -> None:
+    Path("a.py").write_text("x = 1")
+    Path("dot.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    said = flyball(*ECHO, "-q", stdin="/attach a.py\n/attach dot.png\nwhat is this\n/save talk.md\n")
+    assert said.code == 0
+    asked = "**user**\n\nwhat is this\n\na.py\n```\nx = 1\n```\n\n[image image/png]\n\n"
+    assert Path("talk.md").read_text().startswith(asked)
+    (run,) = flyball("runs", "--json").json
+    assert run["prompt"].startswith("what is this\n\na.py\n")
+
+
 def test_a_tool_that_exits_ends_its_answer_alone(flyball: Flyball) -> None:
     talk = ("chat", "-m", "scripted:forecast", "--tools", TOOLBOX + ":leaves", "-q")
     said = flyball(*talk, stdin="Rome?\n/model scripted:echo\nhello\n")
@@ -295,6 +308,14 @@ def test_who_ends_the_process_does_not_mean_the_answer_alone(process: Flyball) -
 
 
 # On a terminal
+
+
+def wait_till_asked() -> None:
+    """Until the model `forecast-waits` is asked."""
+    end = time.monotonic() + PATIENCE
+    while not Path("asked").exists():
+        assert time.monotonic() < end, "the model is not asked"
+        time.sleep(0.01)
 
 
 def test_a_person_is_asked_in_a_conversation(on_terminal: OnTerminal, home: Path) -> None:
@@ -321,6 +342,70 @@ def test_a_person_is_asked_in_a_conversation(on_terminal: OnTerminal, home: Path
     terminal.type("\x04")
     assert terminal.end() == 0
     assert "Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize("early", ["y\n", "y"], ids=["a line", "half a line"])
+@pytest.mark.parametrize("asked", [("chat",), ("ask", "Rome?")], ids=["chat", "ask"])
+def test_nobody_approves_before_they_are_asked(
+    on_terminal: OnTerminal, home: Path, asked: tuple[str, ...], early: str
+) -> None:
+    terminal = on_terminal(*asked, "-m", "scripted:forecast-waits", "--tools", TOOLBOX + ":burn")
+    if asked == ("chat",):
+        terminal.wait_for("> ")
+        terminal.type("Rome?\n")
+    wait_till_asked()
+    terminal.type(early)
+    terminal.wait_for("y")
+    Path("go").touch()
+    terminal.wait_for("[y/N, or why not] ")
+    terminal.type("no fire\n")
+    terminal.wait_for("It says: The call was not allowed: no fire")
+    if asked == ("chat",):
+        terminal.wait_for("\n> ")
+        terminal.type("\x04")
+    assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("asked", [("chat",), ("ask", "Rome?")], ids=["chat", "ask"])
+@pytest.mark.parametrize(("given", "seconds"), [((), None), (("--deadline", "600"), 600.0)])
+async def test_who_is_asked_has_time(
+    on_terminal: OnTerminal,
+    home: Path,
+    asked: tuple[str, ...],
+    given: tuple[str, ...],
+    seconds: float | None,
+) -> None:
+    terminal = on_terminal(*asked, "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn", *given)
+    if asked == ("chat",):
+        terminal.wait_for("> ")
+        terminal.type("Rome?\n")
+    terminal.wait_for("[y/N, or why not] ")
+    terminal.hang_up()
+    terminal.child.wait()
+    state, _ = await recorded(home)
+    assert state.spec.limits.timeout == seconds
+
+
+@pytest.mark.parametrize("asked", [("chat",), ("ask", "Rome?")], ids=["chat", "ask"])
+def test_nobody_is_waited_for_without_end(flyball: Flyball, home: Path, asked: tuple[str, ...]) -> None:
+    flyball(*asked, "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn", stdin="Rome?\n")
+    state, _ = asyncio.run(recorded(home))
+    assert state.spec.limits.timeout == 120
+
+
+def test_words_are_typed_ahead_where_nothing_is_asked(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("chat", "-m", "scripted:forecast-waits", "--tools", TOOLBOX + ":weather")
+    terminal.wait_for("> ")
+    terminal.type("Rome?\n")
+    wait_till_asked()
+    terminal.type("/model scripted:echo\n")
+    terminal.wait_for("/model scripted:echo")
+    Path("go").touch()
+    terminal.wait_for("It says: rain in Rome")
+    terminal.wait_for("\nscripted:echo\n")
+    terminal.wait_for("> ")
+    terminal.type("\x04")
+    assert terminal.end() == 0
 
 
 def test_what_is_left_open_is_decided_later(on_terminal: OnTerminal, home: Path) -> None:
@@ -467,7 +552,7 @@ def test_what_a_model_says_does_nothing_to_the_terminal(on_terminal: OnTerminal,
 @pytest.mark.parametrize(("key", "told"), [("y", "Rome burns"), ("n", "the user said no")])
 def test_a_person_approves(on_terminal: OnTerminal, home: Path, key: str, told: str) -> None:
     terminal = on_terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
-    terminal.wait_for('? run burn {"city":"Rome"} [y/N] ')
+    terminal.wait_for('{"city":"Rome"} [y/N, or why not] ')
     terminal.type(f"{key}\n")
     terminal.wait_for(told)
     assert terminal.end() == 0
@@ -475,7 +560,7 @@ def test_a_person_approves(on_terminal: OnTerminal, home: Path, key: str, told: 
 
 def test_control_c_instead_of_an_approval(on_terminal: OnTerminal, home: Path) -> None:
     terminal = on_terminal("ask", "Rome?", "-m", "scripted:forecast", "--tools", TOOLBOX + ":burn")
-    terminal.wait_for("[y/N] ")
+    terminal.wait_for("[y/N, or why not] ")
     terminal.type("\x03")
     terminal.wait_for("flyball resume ")
     assert terminal.end() == 130

@@ -18,7 +18,7 @@ from flyball.runtime.nats import NatsJournal, NatsOptions, NatsRuntime
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.server.running import server_folder
 from tests.adapters.cli import agents
-from tests.adapters.cli.conftest import Flyball
+from tests.adapters.cli.conftest import Flyball, Said
 from tests.patience import PATIENCE
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -89,6 +89,24 @@ async def test_up_serves_agents_and_signals_reach_their_loops(bill: NatsOptions,
     assert result.output == "Paid."
     code, out = await asyncio.to_thread(say, "dance")
     assert (code, "there is no signal 'dance'" in out) == (2, True)
+
+
+async def test_loops_there_are_read_by_the_commands_that_read(bill: NatsOptions, process: Flyball) -> None:
+    def read(*argv: str) -> Said:
+        return process(*argv)
+
+    there = ("--nats", ",".join(bill.servers))
+    for command in ("why", "show"):
+        for argv in (("bill",), ("bi", *there), ("last", *there)):
+            said = await asyncio.to_thread(read, command, *argv, "--json")
+            assert (said.code, '"bill"' in said.out) == (0, True), (argv, said)
+    said = await asyncio.to_thread(read, "replay", "bill")
+    assert "loop 'bill' is not over" in said.err
+    said = await asyncio.to_thread(read, "runs", *there, "--json")
+    assert [one["run"] for one in said.json] == ["bill"]
+    for argv in (("runs",), ("why",), ("show", "bo"), ("replay", "last")):
+        said = await asyncio.to_thread(read, *argv)
+        assert f"a NATS server runs here: --nats {there[1]} asks that" in said.err
 
 
 def test_up_keeps_its_secret_and_a_second_one_is_refused(up: list[str], process: Flyball) -> None:

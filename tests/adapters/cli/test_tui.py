@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import getpass
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from flyball.core.events import SignalReceived
+from flyball.core.signals import SignalType
+from flyball.runtime.sqlite import SQLiteJournal
 from tests.adapters.cli.conftest import Flyball
 from tests.adapters.cli.terminal import OnTerminal
 from tests.patience import PATIENCE
@@ -41,6 +46,25 @@ def test_it_serves_itself_and_leaves_nothing_behind(on_terminal: OnTerminal, hom
         "the screen is given back"
     )
     assert not (home / "tokens.json").exists()
+
+
+async def test_who_approves_is_named(on_terminal: OnTerminal, home: Path) -> None:
+    terminal = on_terminal("tui", "tests.adapters.cli.agents:shop", LINES="30")
+    terminal.wait_for(_NONE_YET)
+    terminal.type("c")
+    terminal.wait_for("Say something")
+    terminal.type("pay\r")
+    terminal.wait_for("Approve (a)")
+    while "Paid." not in terminal.text:
+        terminal.type("a")  # nothing is decided while somebody types: who is too fast presses again
+        with suppress(AssertionError):
+            terminal.wait_for("Paid.", 2)
+    terminal.type("\x11")
+    assert terminal.end() == 0
+    async with SQLiteJournal(home / "runs.db") as journal:
+        events = await journal.read((await journal.loops())[0])
+    (said,) = [event.signal for event in events if isinstance(event, SignalReceived)]
+    assert (said.type, said.by) == (SignalType.APPROVE, getpass.getuser())
 
 
 def test_what_is_pasted_presses_no_key(on_terminal: OnTerminal) -> None:

@@ -162,25 +162,6 @@ class Answer:
             self._status = None
 
 
-async def respond(
-    pieces: AsyncGenerator[StreamEvent | SystemResponse],
-    *,
-    as_json: bool,
-    typed: bool,
-    tools: bool,
-    quiet: bool,
-) -> int:
-    """Show a run to its end, as a person or as a program wants it; gives the exit code."""
-    if not as_json:
-        answer = Answer(typed=typed, tools=tools, quiet=quiet)
-        return answer.close(await answer.shown(pieces))
-    response = SystemResponse()
-    async for piece in pieces:
-        if isinstance(piece, SystemResponse):
-            response = piece
-    return print_response(response)
-
-
 def print_response(response: SystemResponse) -> int:
     """Print a response as a JSON document; gives the exit code."""
     document: dict[str, Any] = {"ok": response.ok, **response.to_json()}

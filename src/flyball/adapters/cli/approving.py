@@ -1,13 +1,16 @@
 """Tools that need approval: a person at the terminal says yes or no.
 
-A run that `flyball ask` begins asks while it runs (`approval`). Loops that wait in the journal are told what
-the person presses (`pressed`).
+Loops that wait in the journal are told what the person presses (`pressed`). Runs of earlier versions asked
+while they ran, and go on so (`approval`).
+
+Nobody answers a question before it is asked: what was typed until then is thrown away.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import suppress
 from typing import Any
 
 from flyball.adapters.cli.screen import err, one_line
@@ -30,8 +33,7 @@ def approval(*, yes: bool) -> Approval:
             return True
         if not somebody_is_here():
             return _NOBODY
-        err().print(f"? run {call.name} {one_line(call.args_json, 500)} [y/N] ", style="yellow", end="")
-        answer = await _line()
+        answer = await _answer_to(f"? run {call.name} {one_line(call.args_json, 500)} [y/N] ")
         return True if answer.strip().lower() in _YES else _NO
 
     return decide
@@ -55,9 +57,7 @@ async def pressed(prompt: UserResponse, *, yes: bool, may_wait: bool) -> tuple[R
     if not somebody_is_here():
         return reject, _NOBODY
     about = " ".join([one_line(block.content, 500) for block in prompt.blocks])
-    asked = f"? {one_line(prompt.content)} {about} [y/N, or why not] "
-    err().print(asked, style="yellow", end="", soft_wrap=True)
-    answer = await _line()
+    answer = await _answer_to(f"? {one_line(prompt.content)} {about} [y/N, or why not] ")
     if not answer:
         err().print()
         return None if may_wait else (reject, _NO)
@@ -65,6 +65,21 @@ async def pressed(prompt: UserResponse, *, yes: bool, may_wait: bool) -> tuple[R
     if said.lower() in _YES:
         return approve, ""
     return reject, _NO if said.lower() in ("", "n", "no") else said
+
+
+async def _answer_to(question: str) -> str:
+    """What the person types once a question is asked; nothing is the end of what they say (Ctrl-D)."""
+    _forget_what_was_typed()
+    err().print(question, style="yellow", end="", soft_wrap=True)
+    return await _line()
+
+
+def _forget_what_was_typed() -> None:
+    """Throw away what was typed before, also half a line: it was not said about what is asked next."""
+    with suppress(ImportError):  # Windows has none
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 async def _line() -> str:

@@ -27,7 +27,7 @@ def ask(
     planned: bool = False,
     temperature: float | None = None,
     max_tokens: int | None = None,
-    deadline: Annotated[float, Parameter(show_default=True)] = DEADLINE,
+    deadline: float | None = None,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,
 ) -> int:
@@ -45,7 +45,8 @@ def ask(
         planned: Have the model make a plan first.
         temperature: How freely the model chooses its words.
         max_tokens: How many tokens an answer may have.
-        deadline: Seconds for the whole run; 0 for no limit.
+        deadline: Seconds for the whole run; 0 for no limit. Without it 120, or no limit where you are asked
+            about calls that need approval.
         driven: Options of commands that drive a run.
         shared: Options of all commands.
     """
@@ -77,32 +78,41 @@ def ask(
             schema=None if schema is None else schema_of(schema),
             grammar=None if grammar is None else grammar_of(grammar),
         )
-    hints = settings(max_tokens, temperature, deadline)
+    hints = settings(max_tokens, temperature, DEADLINE if deadline is None else deadline)
     options = {**origin.options(), "instructions": system}
     request = SystemRequest(
         messages=(user(prompt_of(words)),), hints=hints, metadata=origin.metadata(), **fields
     )
-    return run(_ask(request, origin, options, driven, shared))
+    return run(_ask(request, origin, options, driven, shared, is_bound=deadline is not None))
 
 
 async def _ask(
-    request: SystemRequest, origin: Origin, options: dict[str, Any], driven: Driven, shared: Shared
+    request: SystemRequest,
+    origin: Origin,
+    options: dict[str, Any],
+    driven: Driven,
+    shared: Shared,
+    *,
+    is_bound: bool,
 ) -> int:
-    from flyball.adapters.cli.answering import respond
-    from flyball.adapters.cli.serving import is_typed, leaving, only_response, serving
+    from msgspec.structs import replace
+
+    from flyball.adapters.cli.answering import Answer
+    from flyball.adapters.cli.approving import somebody_is_here
+    from flyball.adapters.cli.serving import is_typed, only_response, serving, shown
     from flyball.core.ids import new_id
 
     journal, loop_id = shared.open(), new_id()
-    async with (
-        serving(journal, origin, options, yes=driven.yes) as system,
-        leaving(journal, loop_id),
-    ):
+    async with serving(journal, origin, options) as system:
+        asks = any(tool.spec.approval for tool in system.agent.config.tools)
+        if asks and not is_bound and not driven.yes and somebody_is_here():
+            request = replace(request, hints=replace(request.hints, timeout=None))
+        answer = None
+        if not shared.json:
+            typed = request.output is not None and request.output.schema is not None
+            typed = typed or is_typed(system.agent.spec)
+            answer = Answer(typed=typed, tools=origin.has_tools, quiet=driven.quiet)
         pieces = system.stream(request, loop_id=loop_id)
-        return await respond(
-            only_response(pieces) if request.mode == "plan" else pieces,
-            as_json=shared.json,
-            typed=is_typed(system.agent.spec)
-            or (request.output is not None and request.output.schema is not None),
-            tools=origin.has_tools,
-            quiet=driven.quiet,
-        )
+        if request.mode == "plan":
+            pieces = only_response(pieces)
+        return await shown(pieces, answer, journal, loop_id, asks=asks, yes=driven.yes)

@@ -18,7 +18,7 @@ def chat(
     system: Annotated[str, Parameter(name=["--system", "-s"])] = "",
     temperature: float | None = None,
     max_tokens: int | None = None,
-    deadline: Annotated[float, Parameter(show_default=True)] = DEADLINE,
+    deadline: float | None = None,
     driven: Driven = DRIVEN,
     shared: Shared = SHARED,
 ) -> int:
@@ -31,15 +31,19 @@ def chat(
         system: Instructions for the model.
         temperature: How freely the model chooses its words.
         max_tokens: How many tokens an answer may have.
-        deadline: Seconds for each answer; 0 for no limit.
+        deadline: Seconds for each answer, also while it waits for you; 0 for no limit. Without it, no limit
+            at a terminal, where Ctrl-C stops; 120 elsewhere.
         driven: Options of commands that drive a run.
         shared: Options of all commands.
     """
+    from flyball.adapters.cli.approving import somebody_is_here
     from flyball.adapters.cli.channel import TerminalChannel
     from flyball.adapters.cli.talking import talk
 
     if shared.json:
         raise UserError("a conversation is for people: flyball ask --json answers programs")
+    if deadline is None:
+        deadline = 0 if somebody_is_here() else DEADLINE
     hints = settings(max_tokens, temperature, deadline)
     with Session() as session:
         channel = TerminalChannel(driven, shared, system, hints)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MODEL = "FLYBALL_MODEL"
 DEADLINE = 120.0
+"""Seconds that a run has where nobody says otherwise, and nobody at a terminal may be waited for."""
 
 
 @Parameter(name="*")

@@ -41,18 +41,19 @@ async def _fork(
 
     from flyball.adapters.cli.naming import find_run
     from flyball.adapters.cli.origin import origin_of
-    from flyball.adapters.cli.serving import go_on, serving
+    from flyball.adapters.cli.serving import go_on, judge_of, serving
     from flyball.orchestrate.recorded import load
 
     async with shared.recorded() as journal:
         loop_id = await find_run(journal, name)
         events, state = await load(journal, loop_id)
         origin = origin_of(events, state).changed(driven)
+        judge = await judge_of(journal, state, yes=driven.yes)
     changes: dict[str, Any] = {}
     if limit is not None:
         changes["limits"] = replace(state.spec.limits, timeout=limit[0])
     turn, prompt = at
     journal = shared.open()
-    async with serving(journal, origin, origin.options(), yes=driven.yes) as system:
+    async with serving(journal, origin, origin.options(), judge=judge) as system:
         forked = await system.fork(loop_id, turn, prompt=prompt or None, **changes)
         return await go_on(system, journal, forked, as_json=shared.json, quiet=driven.quiet, yes=driven.yes)

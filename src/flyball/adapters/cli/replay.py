@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.orchestrate.journal import Journal
@@ -16,6 +17,7 @@ def replay(
     /,
     *,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
+    cluster: Cluster = CLUSTER,
     shared: Shared = SHARED,
 ) -> int:
     """Give the answer of a finished run again, from its journal alone: no model is asked, no tool runs.
@@ -23,16 +25,16 @@ def replay(
     Args:
         run_id: The run: its id, the beginning of it, or last.
         quiet: Leave out the last line, with tokens, time and the run's id.
+        cluster: The NATS server.
         shared: Options of all commands.
     """
-    return run(_replay(run_id, shared, quiet=quiet))
+    return run(_replay(run_id, cluster, shared, quiet=quiet))
 
 
-async def _replay(name: str, shared: Shared, *, quiet: bool) -> int:
-    from flyball.adapters.cli.naming import find_run
+async def _replay(name: str, cluster: Cluster, shared: Shared, *, quiet: bool) -> int:
+    from flyball.adapters.cli.finding import recorded
 
-    async with shared.recorded() as journal:
-        loop_id = await find_run(journal, name)
+    async with recorded(name, cluster, shared) as (journal, loop_id):
         return await shown_again(journal, loop_id, as_json=shared.json, quiet=quiet)
 
 

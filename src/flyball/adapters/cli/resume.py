@@ -49,7 +49,7 @@ async def _resume(name: str, verdict: Signal | None, take_over: bool, driven: Dr
     from flyball.adapters.cli.naming import find_run
     from flyball.adapters.cli.origin import origin_of
     from flyball.adapters.cli.replay import shown_again
-    from flyball.adapters.cli.serving import go_on, serving
+    from flyball.adapters.cli.serving import go_on, judge_of, serving
     from flyball.core.events import Outcome
     from flyball.orchestrate.claims import is_claimed
     from flyball.orchestrate.recorded import load_any, send_signal
@@ -75,6 +75,7 @@ async def _resume(name: str, verdict: Signal | None, take_over: bool, driven: Dr
                 loop_id=loop_id,
             )
         origin = origin_of(events, state).changed(driven)
+        judge = await judge_of(journal, state, yes=driven.yes)
     journal = shared.open()
-    async with serving(journal, origin, origin.options(), yes=driven.yes) as system:
+    async with serving(journal, origin, origin.options(), judge=judge) as system:
         return await go_on(system, journal, loop_id, as_json=shared.json, quiet=driven.quiet, yes=driven.yes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from msgspec import Struct, to_builtins
 
+from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
 from flyball.core.errors import UserError
@@ -59,6 +60,7 @@ def runs(
     *,
     failed: bool = False,
     limit: Annotated[int, Parameter(name=["--limit", "-n"], show_default=True)] = 20,
+    cluster: Cluster = CLUSTER,
     shared: Shared = SHARED,
 ) -> int:
     """List the runs that are recorded, the newest first.
@@ -66,32 +68,35 @@ def runs(
     Args:
         failed: Only those that failed or were cancelled.
         limit: How many at most; 0 for all.
+        cluster: The NATS server whose runs are listed; without it, those of this user's journal.
         shared: Options of all commands.
     """
     if limit < 0:
         raise UserError(f"--limit {limit}: give a number from 0")
-    return run(_runs(shared, failed=failed, limit=limit))
+    return run(_runs(cluster, shared, failed=failed, limit=limit))
 
 
-async def _runs(shared: Shared, *, failed: bool, limit: int) -> int:
+async def _runs(cluster: Cluster, shared: Shared, *, failed: bool, limit: int) -> int:
+    from flyball.adapters.cli.finding import listed, others
     from flyball.adapters.cli.screen import err, out, write_json
 
     found: list[Line] = []
-    if shared.file.exists():
-        async with shared.recorded() as journal:
-            for loop_id in await journal.loops():
-                one = await line_of(journal, loop_id)
-                if not failed or one.stage in (Stage.FAILED, Stage.CANCELLED, ""):
-                    found.append(one)
-                if limit and len(found) == limit:
-                    break
+    async with listed(cluster, shared) as (journal, place):
+        for loop_id in [] if journal is None else await journal.loops():
+            assert journal is not None, "it has loops"
+            one = await line_of(journal, loop_id)
+            if not failed or one.stage in (Stage.FAILED, Stage.CANCELLED, ""):
+                found.append(one)
+            if limit and len(found) == limit:
+                break
     if shared.json:
         write_json(to_builtins(found))
     elif found:
         out().print(table_of(found, out().width))
     else:
-        which = "no run has failed" if failed else f"no runs are recorded in {shared.file}"
-        err().print(f'{which}: flyball ask "…" makes one' if not failed else which, style="dim")
+        which = "no run has failed" if failed else f"no runs are recorded in {place}"
+        more = others(cluster, shared) or ("" if failed or cluster.named else 'flyball ask "…" makes one')
+        err().print(f"{which}: {more}" if more else which, style="dim", soft_wrap=True)
     return 0
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from flyball.adapters.cli.exits import RUN
 from flyball.adapters.cli.naming import short
 from flyball.adapters.cli.origin import Origin
 from flyball.core.errors import CancelledSignal
+from flyball.core.events import Started
 from flyball.core.spec import LoopSpec
 from flyball.inference.stream import StreamEvent
 from flyball.orchestrate.agent import Agent
+from flyball.orchestrate.bindings import Approval
 from flyball.orchestrate.contracts import SystemResponse
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machines import AnyState
@@ -31,20 +33,24 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def serving(
-    journal: SQLiteJournal, origin: Origin, options: Mapping[str, Any], *, yes: bool = False
+    journal: SQLiteJournal,
+    origin: Origin,
+    options: Mapping[str, Any],
+    *,
+    judge: Approval | None = None,
 ) -> AsyncGenerator[System]:
     """A system whose runs are recorded; at the end its engine, its journal and its MCP servers are closed.
+
+    `judge` decides about calls that need approval, and is not named in the journal. Without one they wait
+    there for a signal.
 
     Raises:
         ConfigurationFailure: the model cannot be had.
         ToolFailure: an MCP server cannot be used.
     """
-    from flyball.adapters.cli.approving import approval
-
-    async with journal, outfitted(origin, options) as outfit:
-        agent = outfit
-        if any(tool.spec.approval for tool in agent.config.tools):
-            agent = agent.clone(approval=approval(yes=yes))
+    async with journal, outfitted(origin, options) as agent:
+        if judge is not None:
+            agent = agent.clone(approval=judge)  # noqa: PLW2901 - the same, with a judge
         system = System(agent, journal=journal, redundancy=Redundancy(n=origin.votes))
         try:
             yield system
@@ -124,6 +130,18 @@ def gives_json(state: AnyState) -> bool:
     return output is not None and output.schema is not None
 
 
+async def judge_of(journal: Journal, state: AnyState, *, yes: bool) -> Approval | None:
+    """Who decides about the calls of a recorded run while it is driven: who is at the terminal, or nobody.
+
+    Runs that earlier versions began had such a judge, and go on by what is recorded.
+    """
+    from flyball.adapters.cli.approving import approval
+
+    begun = [await journal.read(one) for one in (state.loop_id, *state.children)]
+    is_judged = any(isinstance(event, Started) and event.spec.judges for events in begun for event in events)
+    return approval(yes=yes) if is_judged else None
+
+
 async def go_on(
     system: System, journal: Journal, loop_id: str, *, as_json: bool, quiet: bool, yes: bool
 ) -> int:
@@ -131,30 +149,41 @@ async def go_on(
 
     Where its calls wait for approval, whoever is here is asked; with `yes` they are approved.
     """
-    from flyball.adapters.cli.answering import Answer, print_response
+    from flyball.adapters.cli.answering import Answer
 
     _, state = await load_any(journal, loop_id)
     pieces = system.resume_stream(loop_id, retry=True)
     pieces = only_response(pieces) if _is_plan(state) or _is_held(state) else pieces
     tools = bool(state.spec.tools) if isinstance(state, State) else bool(system.agent.config.tools)
     answer = None if as_json else Answer(typed=gives_json(state), tools=tools, quiet=quiet)
-    async with leaving(journal, loop_id), _decisions(journal, state, answer, yes=yes):
+    return await shown(pieces, answer, journal, loop_id, asks=_asks(state), yes=yes)
+
+
+async def shown(
+    pieces: AsyncGenerator[StreamEvent | SystemResponse],
+    answer: Answer | None,
+    journal: Journal,
+    loop_id: str,
+    *,
+    asks: bool,
+    yes: bool,
+) -> int:
+    """Drive a run to its end and show it, as JSON where there is no `answer`; gives the exit code.
+
+    `asks`: whoever is here is asked about calls and answers that wait; with `yes` they are approved.
+    """
+    from flyball.adapters.cli.answering import print_response
+    from flyball.adapters.cli.deciding import asking
+
+    deciding = asking(journal, loop_id, answer, yes=yes) if asks else nullcontext()
+    async with leaving(journal, loop_id), deciding:
         response = await (last_of(pieces) if answer is None else answer.shown(pieces))
     return print_response(response) if answer is None else answer.close(response)
 
 
-def _decisions(
-    journal: Journal, state: AnyState, answer: Answer | None, *, yes: bool
-) -> AbstractAsyncContextManager[None]:
-    """Who decides about a run's calls and answers while it is driven here: nobody, where nothing waits.
-
-    Of one with a judge nobody need be asked about calls.
-    """
-    if isinstance(state, State):
-        spec = state.spec
-        calls_wait = not spec.judges and any(tool.approval for tool in spec.tools.values())
-        if not calls_wait and not spec.output.approval:
-            return nullcontext()
-    from flyball.adapters.cli.deciding import asking
-
-    return asking(journal, state.loop_id, answer, yes=yes)
+def _asks(state: AnyState) -> bool:
+    """Whether something of a run may wait for somebody; where it has a judge, its calls do not."""
+    if not isinstance(state, State):
+        return True
+    spec = state.spec
+    return spec.output.approval or (not spec.judges and any(tool.approval for tool in spec.tools.values()))

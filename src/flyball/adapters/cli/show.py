@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
 
@@ -14,27 +15,28 @@ def show(
     run_id: Annotated[str, Parameter(name="RUN")] = "last",
     /,
     *,
+    cluster: Cluster = CLUSTER,
     shared: Shared = SHARED,
 ) -> int:
     """Draw a run's course: each step with its time and tokens, and what came of it.
 
     Args:
         run_id: The run: its id, the beginning of it, or last.
+        cluster: The NATS server.
         shared: Options of all commands.
     """
-    return run(_show(run_id, shared))
+    return run(_show(run_id, cluster, shared))
 
 
-async def _show(name: str, shared: Shared) -> int:
-    from flyball.adapters.cli.naming import find_run
+async def _show(name: str, cluster: Cluster, shared: Shared) -> int:
+    from flyball.adapters.cli.finding import recorded
     from flyball.orchestrate.approvals import is_withheld
     from flyball.orchestrate.flow_state import FlowState
     from flyball.orchestrate.provenance import provenance_of
     from flyball.orchestrate.recorded import load_any
     from flyball.orchestrate.standing import standing_in_all
 
-    async with shared.recorded() as journal:
-        loop_id = await find_run(journal, name)
+    async with recorded(name, cluster, shared) as (journal, loop_id):
         events, state = await load_any(journal, loop_id)
         process = provenance_of(events, state).process
         stage, waits = await standing_in_all(journal, events, state, process)

@@ -15,6 +15,7 @@ from flyball.orchestrate.channels import Asked, Command
 from flyball.orchestrate.channels.commands import NEW
 from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.projections.said import said_in
+from flyball.orchestrate.projections.words import words_of
 from flyball.orchestrate.recorded import load, load_any
 
 
@@ -114,5 +115,5 @@ async def _written(talk: Talk) -> str:
     if not talk.answered:
         return ""
     _, state = await load_any(talk.journal, talk.answered)
-    said = [message for message in said_in(state) if message.text and message.role is not Role.TOOL]
-    return "".join([f"**{message.role}**\n\n{message.text.strip()}\n\n" for message in said])
+    said = [(one.role, words_of(one).strip()) for one in said_in(state) if one.role is not Role.TOOL]
+    return "".join([f"**{role}**\n\n{words}\n\n" for role, words in said if words])

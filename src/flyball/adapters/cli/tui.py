@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from flyball.adapters.cli.cluster import CLUSTER, Cluster
+from flyball.adapters.cli.deciding import ROLES
 from flyball.adapters.cli.driven import default_model
 from flyball.adapters.cli.loading import agents_of
 from flyball.adapters.cli.others import adapter
+from flyball.adapters.cli.person import person
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.serve import opened, plain_agent, services_of
 from flyball.adapters.cli.shared import SHARED, Shared
@@ -90,6 +92,6 @@ async def _serve(services: Callable[[], Tenants], serving_http: Any, tokens: Any
     async with opened(services) as tenants:
         with TemporaryDirectory(prefix="flyball-tui-") as folder:
             file = Path(folder) / "tokens.json"
-            token, _ = tokens(file).add("tui")
+            token, _ = tokens(file).add(person(), roles=ROLES)
             async with serving_http(tenants, tokens=file, grace=_GRACE, log_all=True) as url:
                 return await _show(application(url, token))

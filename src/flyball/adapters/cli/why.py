@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.shared import SHARED, Shared
 
@@ -17,6 +18,7 @@ def why(
     *,
     turn: int | None = None,
     full: bool = False,
+    cluster: Cluster = CLUSTER,
     shared: Shared = SHARED,
 ) -> int:
     """Explain a run: what was sent at each turn, what came back, what decided, what may be done next.
@@ -25,13 +27,14 @@ def why(
         run_id: The run: its id, the beginning of it, or last.
         turn: Only this turn.
         full: Leave nothing out: whole grammars, all messages, and the request as the engine got it.
+        cluster: The NATS server.
         shared: Options of all commands.
     """
-    return run(_why(run_id, turn, shared, full=full))
+    return run(_why(run_id, turn, cluster, shared, full=full))
 
 
-async def _why(name: str, turn: int | None, shared: Shared, *, full: bool) -> int:
-    from flyball.adapters.cli.naming import find_run
+async def _why(name: str, turn: int | None, cluster: Cluster, shared: Shared, *, full: bool) -> int:
+    from flyball.adapters.cli.finding import recorded
     from flyball.adapters.cli.next_commands import document
     from flyball.adapters.cli.page import print_explanation
     from flyball.adapters.cli.screen import write_json
@@ -44,8 +47,8 @@ async def _why(name: str, turn: int | None, shared: Shared, *, full: bool) -> in
     from flyball.orchestrate.rendering import with_prompts
     from flyball.orchestrate.standing import standing_in_all
 
-    async with shared.recorded() as journal:
-        events, state = await load_any(journal, await find_run(journal, name))
+    async with recorded(name, cluster, shared) as (journal, loop_id):
+        events, state = await load_any(journal, loop_id)
         process = provenance_of(events, state).process
         stage, waits = await standing_in_all(journal, events, state, process)
     told = msgspec.structs.replace(explain(events), stage=stage)

@@ -30,6 +30,7 @@ from flyball.inference.stream import Assembler, Finish, StreamEvent
 from flyball.orchestrate.followed import Recorded
 from flyball.orchestrate.machines import AnyState, start, take
 from flyball.orchestrate.projections.shortened import several
+from flyball.orchestrate.projections.words import words_of
 from flyball.orchestrate.state import State
 
 _ENDS: dict[Outcome, tuple[str, str, Look]] = {
@@ -163,7 +164,7 @@ class Transcript:
         self._agent = event.spec.agent
         if event.history and not self._name:
             self._note(f"{key}h", "↥", f"after {several(len(event.history), 'message')} of a conversation")
-        prompt = event.prompt.text if event.prompt is not None else ""
+        prompt = words_of(event.prompt) if event.prompt is not None else ""
         self._add(TextRow(key, "you", prompt or "(nothing)", "person"))
 
     def _flow_started(self, event: FlowStarted, key: str) -> None:
@@ -172,7 +173,7 @@ class Transcript:
 
     def _forked(self, event: Forked, key: str) -> None:
         if event.prompt is not None:
-            self._add(TextRow(f"{key}p", "you", event.prompt.text, "person"))
+            self._add(TextRow(f"{key}p", "you", words_of(event.prompt), "person"))
 
     def _answered(self, event: ModelAnswered, key: str) -> None:
         if event.purpose != "turn":

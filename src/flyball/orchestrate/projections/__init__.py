@@ -17,6 +17,7 @@ What is shown to people, whoever shows it, is found in modules of its own:
     course          what happened, step by step, with times, tokens and what came of it
     explanation     what was sent at each turn, what came back, what decided, what may be done next
     cost            what it cost
+    words           what a person is shown of a message
 
 Rules: pure functions of the events; no view is kept and none is written, so none can disagree with another.
 Only a summary looks at the time and at other loops as well, where it says how a loop stands.

@@ -32,6 +32,7 @@ from flyball.orchestrate.permissions import channel_of, owner_of
 from flyball.orchestrate.projections.cost import cost_of, cost_of_calls
 from flyball.orchestrate.projections.loop_entity import result_of
 from flyball.orchestrate.projections.shortened import cut
+from flyball.orchestrate.projections.words import words_of
 from flyball.orchestrate.provenance import Provenance, provenance_of
 from flyball.orchestrate.signalling import fitting
 from flyball.orchestrate.standing import standing, standing_in_all
@@ -225,9 +226,9 @@ def said_first(state: AnyState) -> str:
         except FlyballError:
             return as_text(state.input)  # it looks like a request, and is none
     if state.prompt is not None:
-        return state.prompt.text
+        return words_of(state.prompt)
     asked = [message for message in state.history if message.role is Role.USER]
-    return asked[-1].text if asked else ""
+    return words_of(asked[-1]) if asked else ""
 
 
 def answer_of(state: AnyState) -> str:
