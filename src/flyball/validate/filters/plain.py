@@ -12,6 +12,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from unicodedata import category, decimal, normalize
 
+from flyball.core.marks import with_few_marks
 from flyball.validate.filters.alike import ALIKE
 
 _WORD = re.compile(r"[^\W_]+")
@@ -95,5 +96,5 @@ class Places:
 
 def words(text: str) -> tuple[str, ...]:
     """The words of a text, in small letters, without what stands between them. Accents stay."""
-    spelt = text if is_plain(text) else normalize("NFC", text).translate(_SPELT)
+    spelt = text if is_plain(text) else normalize("NFC", with_few_marks(text)).translate(_SPELT)
     return tuple([word.casefold() for word in _WORD.findall(spelt)])
