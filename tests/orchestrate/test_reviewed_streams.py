@@ -66,7 +66,8 @@ async def gathered(course: AsyncIterator[UserResponse]) -> list[UserResponse]:
 
 
 async def on_a_channel(agent: Agent[Any, Any]) -> list[UserResponse]:
-    assert isinstance(script := agent.config.model, Script)
+    script = agent.config.model
+    assert isinstance(script, Script)
     engine = Waiting(*script.answers)
     agent = agent.clone(model=engine)
     async with LocalRuntime(MemoryJournal()) as runtime:

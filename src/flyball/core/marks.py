@@ -1,7 +1,7 @@
 """Combining marks: how many of them a text has in a row. Pure.
 
-Normalising puts the marks after a letter in order, and CPython does that by insertion: a row of them takes time
-in proportion to its square, while nothing else runs. No language writes more than a few.
+Normalising puts the marks after a letter in order, and CPython does that by insertion: a row of them takes
+time in proportion to its square, while nothing else runs. No language writes more than a few.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ROW = re.compile(rf"(?:[^\w\s\x00-\x7f]|[{_HALF_WIDTH}]){{{_MOST + 1},}}")
 
 
 def with_few_marks(text: str) -> str:
-    """The text without what follows after the first few marks in a row: it can be normalised in linear time."""
+    """The text without what follows after the first few marks in a row: it is normalised in linear time."""
     return text if text.isascii() else _ROW.sub(_few, text)
 
 
