@@ -211,6 +211,10 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         tools = {
             name: ActingTool(tool, acting) if tool.wants_context else tool for name, tool in tools.items()
         }
+    if config.tool_filters:
+        from flyball.tool.guarded import guarded
+
+        tools = {name: guarded(tool, config.tool_filters) for name, tool in tools.items()}
     specs = {name: tool.spec for name, tool in tools.items()}
     made = LoopSpec(
         agent=config.name,
