@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -11,7 +12,8 @@ from flyball import Agent, AgentStep, MemoryJournal, RunContext, TransformStep, 
 from flyball.core.deps import Deps
 from flyball.core.errors import UserError
 from flyball.core.events import CallsJudged, Event, FlowStarted, Forked, Started, Verdict
-from flyball.core.messages import ToolCall, user
+from flyball.core.messages import ResultKind, ToolCall, user
+from flyball.core.signals import Signal, SignalType
 from flyball.core.spec import LoopSpec
 from flyball.identity import (
     ActsAs,
@@ -33,6 +35,7 @@ from flyball.orchestrate.journal import Journal
 from flyball.orchestrate.machine import fold
 from flyball.orchestrate.projections.loop_entity import loop_entity
 from flyball.orchestrate.projections.summary import summary_of
+from flyball.orchestrate.recorded import send_signal
 from flyball.orchestrate.system import System
 from flyball.testing.clock import FakeClock
 from tests.orchestrate.conftest import Runner
@@ -437,6 +440,58 @@ async def test_what_is_revoked_or_expires_between_two_turns_is_refused() -> None
         found = await run(happening)
         assert [one.allowed for one in found] == [True, True, False]
         assert happening in found[-1].reason
+
+
+async def test_what_is_revoked_while_a_call_is_approved_runs_no_more(run: Runner) -> None:
+    provider = MemoryProvider()
+    identity = await provider.create("a", capabilities=[WRITE])
+
+    @tool(name="pay", approval=True)
+    async def asks(amount: int) -> str:
+        """Pay."""
+        raise AssertionError("it may not be run")
+
+    async def approve(ctx: RunContext[Any], asked: ToolCall) -> bool:
+        await provider.revoke(identity.credentials[0].id)
+        return True
+
+    needs = RequireCapabilities(provider, {"pay": WRITE})
+    agent = Agent(
+        Script(PAY, "ok"), tools=[asks], tool_filters=[needs], approval=approve, features=[ActsAs(identity)]
+    )
+    result = await run(agent, "go")
+    (answer,) = [found for message in result.messages for found in message.tool_results]
+    assert answer.status is ResultKind.DENIED
+    assert answer.text.startswith("The call was not allowed: pay needs the capability")
+    assert "revoked" in answer.text
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+async def test_what_is_revoked_while_a_call_waits_runs_no_more(*, revoked: bool) -> None:
+    provider, journal = MemoryProvider(), MemoryJournal()
+    identity = await provider.create("a", capabilities=[WRITE])
+
+    @tool(name="pay", approval=True)
+    async def asks(ctx: RunContext[Any], amount: int) -> str:
+        """Pay."""
+        return f"paid {amount} as {ctx.did}"
+
+    agent = Agent(
+        Script(PAY, "ok"),
+        tools=[asks],
+        tool_filters=[RequireCapabilities(provider, {"pay": WRITE})],
+        features=[ActsAs(identity)],
+    )
+    task = asyncio.create_task(agent.run("go", journal=journal, loop_id="one"))
+    await journal.wait("one", 2)  # Started, ModelAnswered, CallsJudged: now it waits
+    if revoked:
+        await provider.revoke(identity.credentials[0].id)
+    await send_signal(journal, "one", Signal(SignalType.APPROVE))
+    (answer,) = [found for message in (await task).messages for found in message.tool_results]
+    if revoked:
+        assert (answer.status, "was revoked" in answer.text) == (ResultKind.DENIED, True)
+    else:
+        assert answer.content == f"paid 5 as {identity.did}"
 
 
 async def test_a_child_may_do_what_was_handed_on_to_it_and_nothing_else() -> None:

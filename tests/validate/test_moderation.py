@@ -162,7 +162,11 @@ def test_what_cannot_be_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "piece", ["how to make a ", "how ", "kill ", "a", "\n", "i am going to kill ", "\u00e9 "]
+    "piece",
+    [
+        *["how to make a ", "how ", "kill ", "a", "\n", "i am going to kill ", "\u00e9 "],
+        *["\u0301\u0316", "\u0f73\u0301", "a\u0301\u0316\u0301", "\uff9e\u0316"],
+    ],
 )
 def test_twice_the_text_takes_no_more_than_about_twice_the_time(piece: str) -> None:
     def taken(size: int) -> float:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from flyball.constraint.grammar.merging import same_json
 from flyball.constraint.validation import is_valid_within
 from flyball.core.errors import EnumUnrecognized, SchemaMalformed
+from flyball.core.marks import with_few_marks
 
 LIKENESS = 0.85
 """How alike two words have to be, from 0 to 1, to be taken for the same; they also begin alike."""
@@ -95,7 +96,7 @@ def _lowered(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    return _NO_LETTER.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKC", with_few_marks(text)).casefold())
 
 
 class _Walk:

@@ -18,9 +18,10 @@ from flyball.identity.verdict import Problem, Verdict
 class RequireCapabilities:
     """A tool filter, for `Agent(tool_filters=[...])`: who may call what is decided by credentials.
 
-    A call of a tool that needs a capability runs only if the loop's identity has it at that moment, by
-    credentials that lead to an issuer which the provider knows. Else it is refused: the model reads why, and
-    the journal has it. Tools that are not named need nothing.
+    A call of a tool that needs a capability runs only if the loop's identity has it, by credentials that lead
+    to an issuer which the provider knows. That is looked at when the model has asked for the call, and again
+    when it is about to run, since it may have waited for approval meanwhile. Else it is refused: the model
+    reads why, and the journal has it. Tools that are not named need nothing.
 
     Args:
         provider: who says whether credentials hold.
@@ -47,12 +48,20 @@ class RequireCapabilities:
         found = await self._held(context)
         approved, rejected = list[ToolCall](), list[ToolCallRejection]()
         for call in calls:
-            reason = self._against(call, found)
+            reason = self._against(call.name, found)
             if reason:
                 rejected.append(ToolCallRejection(call, reason))
             else:
                 approved.append(call)
         return ToolCallFilterResult(tuple(approved), tuple(rejected))
+
+    def guards(self, tool: str) -> bool:
+        """Whether a tool needs a capability."""
+        return bool(self._needs.get(tool))
+
+    async def refusal(self, context: RunContext[Any], tool: str) -> str:
+        """Why a call of a tool that is about to run may not; empty if it may."""
+        return self._against(tool, await self._held(context))
 
     async def _held(self, context: RunContext[Any]) -> ChainVerdict | Verdict:
         try:
@@ -64,12 +73,12 @@ class RequireCapabilities:
         except IdentityInvalid as error:
             return Verdict(Problem.MALFORMED, error.message)
 
-    def _against(self, call: ToolCall, found: ChainVerdict | Verdict) -> str:
-        for capability in self._needs.get(call.name, ()):
+    def _against(self, tool: str, found: ChainVerdict | Verdict) -> str:
+        for capability in self._needs.get(tool, ()):
             verdict = found if isinstance(found, Verdict) else found.on(capability)
             if not verdict:
                 return (
-                    f"{call.name} needs the capability {capability!r}, and this agent does not have it: "
+                    f"{tool} needs the capability {capability!r}, and this agent does not have it: "
                     f"{verdict.reason} ({verdict.problem})"
                 )
         return ""

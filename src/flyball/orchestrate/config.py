@@ -127,6 +127,12 @@ class AgentConfig(Struct, frozen=True):
         return replace(self, **changes) if changes else self
 
 
+def stages_in(config: AgentConfig) -> Stages:
+    """An agent's features, sorted, with those that its toolsets bring."""
+    brought = brought_by(config.tools)
+    return stages_of([*config.features, *[feature for one in brought for feature in one.features]])
+
+
 def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Bindings] | None = None) -> Bindings:
     """Work out the spec and find the code behind it.
 
@@ -144,7 +150,7 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
     if engine is None:
         engine = resolve_engine(config.model)
     brought = brought_by(config.tools)
-    stages = stages_of([*config.features, *[feature for one in brought for feature in one.features]])
+    stages = stages_in(config)
     tools: dict[str, Tool] = {}
     for tool in equipped(config.tools, stages):
         name = tool.spec.definition.name
@@ -205,6 +211,10 @@ def bind(config: AgentConfig, deps: Any = None, like: tuple[AgentConfig, Binding
         tools = {
             name: ActingTool(tool, acting) if tool.wants_context else tool for name, tool in tools.items()
         }
+    if config.tool_filters:
+        from flyball.tool.guarded import guarded
+
+        tools = {name: guarded(tool, config.tool_filters) for name, tool in tools.items()}
     specs = {name: tool.spec for name, tool in tools.items()}
     made = LoopSpec(
         agent=config.name,

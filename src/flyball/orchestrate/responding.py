@@ -39,7 +39,8 @@ class Asked(Struct, frozen=True):
     """What was asked for, as far as the response depends on it.
 
     `schema` is the schema that the output is held to, if a request brought one; `ruled`: whether rules of the
-    user's own look at it too; `reserved`: whether a person approves it.
+    user's own look at it too; `reserved`: whether a person approves it, or interceptors or conditions look at
+    it before anything follows from it.
     """
 
     request: SystemRequest
@@ -144,10 +145,10 @@ def _failed(
     state: State,
     events: Sequence[Event],
 ) -> SystemResponse:
-    look, output = Look(), state.spec.output
+    look = Look()
     nothing_partial = asked.strict or is_withheld(state)
     if (refused := _refused(events)) is not None:
-        look = _looked_at(asked, output, events)
+        look = _looked_at(asked, state, events)
         if not _could_not_look(events):
             error = _told_by_category(asked, error, look, refused, _last_said(events))
     report = response.validation_result
@@ -161,7 +162,7 @@ def _failed(
     if nothing_partial:
         return failed
     value = None if look.value is UNSET else look.value
-    return replace(failed, content=_partial_text(output, events), structured_output=value)
+    return replace(failed, content=_partial_text(state, events), structured_output=value)
 
 
 def _where(error: SystemError, response: SystemResponse) -> SystemError:
@@ -190,8 +191,8 @@ def _could_not_look(events: Sequence[Event]) -> bool:
     return last is not None and last.error is not None and not last.feedback
 
 
-def _looked_at(asked: Asked, output: OutputSpec, events: Sequence[Event]) -> Look:
-    answer = _last_said(events)
+def _looked_at(asked: Asked, state: State, events: Sequence[Event]) -> Look:
+    answer, output = next(_passed(state, events), None), state.spec.output
     if asked.schema is None or answer is None:
         return Look()
     return SchemaReader(asked.schema, output).look(_raw(answer, output))
@@ -242,25 +243,34 @@ def _last_said(events: Sequence[Event]) -> Message | None:
     return next(_said(events), None)
 
 
-def _said(events: Sequence[Event]) -> Iterator[Message]:
-    """What the model said, the newest first, as it counts: what was dropped or refused is not told on."""
+def _passed(state: State, events: Sequence[Event]) -> Iterator[Message]:
+    """What the model said, the newest first, without what nobody has looked at who was to."""
+    return _said(events, unseen=not state.spec.reviews)
+
+
+def _said(events: Sequence[Event], *, unseen: bool = True) -> Iterator[Message]:
+    """What the model said, the newest first, as it counts: what was dropped or refused is not told on.
+
+    Of `unseen` nobody has looked at it before anything follows from it.
+    """
     reviewed: AnswerReviewed | None = None
     for event in _newest_first(events):
         if isinstance(event, AnswerReviewed):
             reviewed = event
         elif isinstance(event, ModelFailed):
-            if event.partial is not None:
+            if event.partial is not None and unseen:
                 yield event.partial
         elif isinstance(event, ModelAnswered):
-            counts = reviewed is None or not (reviewed.dropped or reviewed.error is not None)
+            counts = unseen if reviewed is None else not (reviewed.dropped or reviewed.error is not None)
             if counts:
                 yield event.message if reviewed is None or reviewed.message is None else reviewed.message
             reviewed = None
 
 
-def _partial_text(output: OutputSpec, events: Sequence[Event]) -> str:
+def _partial_text(state: State, events: Sequence[Event]) -> str:
     """The last thing that was said in words, or as an output: what a failed run had to show."""
-    return next((text for message in _said(events) if (text := _raw(message, output))), "")
+    output = state.spec.output
+    return next((text for message in _passed(state, events) if (text := _raw(message, output))), "")
 
 
 def _raw(message: Message, output: OutputSpec) -> str:

@@ -39,7 +39,7 @@ from flyball.orchestrate.beginning import prompt_message
 from flyball.orchestrate.bindings import Bindings
 from flyball.orchestrate.calls import waits_for_results
 from flyball.orchestrate.clock import SYSTEM_CLOCK
-from flyball.orchestrate.config import bind
+from flyball.orchestrate.config import bind, stages_in
 from flyball.orchestrate.contracts import Mode, SystemRequest, SystemResponse
 from flyball.orchestrate.correlation import loop_correlation
 from flyball.orchestrate.course import OVER
@@ -194,7 +194,8 @@ class System:
 
         It goes as far as it is read, unless another driver drives; closing it early leaves the loop as it is
         recorded. A `Restart` takes back the pieces of an answer that had to be begun again. Where a person
-        approves answers, nothing is told before: one that is approved then comes whole.
+        approves answers, or interceptors or conditions look at them, nothing is told before: what passes then
+        comes whole.
         """
         pieces = self._pieces(request, loop_id)
         return pieces if self._retry is None else self._tried(request, pieces)
@@ -420,7 +421,7 @@ class System:
         )
         output = recorded_output(state.spec.output, config.output)
         schema = output if isinstance(output, SchemaOutput) else None
-        return Asked(request, schema, bool(config.validators), state.spec.output.approval)
+        return Asked(request, schema, bool(config.validators), _is_reserved(state.spec))
 
     def _told_again(self, events: list[Event], state: State) -> SystemResponse:
         """The response of a loop that is over, from what is recorded."""
@@ -474,8 +475,9 @@ class System:
         return bool(self.agent.clone().config.tools) and not request.caller_tools
 
     def _is_told_whole(self, request: SystemRequest) -> bool:
-        """Whether nobody is told the pieces of a flow: many were asked, or a person approves answers."""
-        return request.mode == Mode.REDUNDANT or self.agent.config.output_approval
+        """Whether nobody is told the pieces of a flow: many were asked, or answers are looked at first."""
+        config = self.agent.config
+        return request.mode == Mode.REDUNDANT or config.output_approval or stages_in(config).reviews
 
     def _flows(self, *, only_read: bool = False) -> FlowServing:
         model = self.agent.clone().config.model
@@ -490,7 +492,8 @@ class System:
         agent = self.agent.clone(**run.changes)
         if request.caller_tools or request.tool_choice is not None:
             _check_fits(agent, request)
-        return run, agent, Asked(request, schema, bool(config.validators), agent.config.output_approval)
+        reserved = agent.config.output_approval or stages_in(agent.config).reviews
+        return run, agent, Asked(request, schema, bool(config.validators), reserved)
 
     def _engine_for(self, model: str | Engine | None) -> Engine:
         """The engine of the agent's model, made once: that may mean to load a model."""
@@ -544,7 +547,7 @@ _Begun: TypeAlias = tuple[AbstractAsyncContextManager[StreamedRun[Any]], Asked]
 async def _streamed(
     request: SystemRequest, loop_id: str, begin: Callable[[], Awaitable[_Begun]]
 ) -> AsyncGenerator[StreamEvent | SystemResponse]:
-    """The pieces of a run, and last its response; where a person approves answers, of what is approved."""
+    """The pieces of a run, and last its response; where answers are looked at first, of what has passed."""
     heard: list[str] = []
     reserved = False
     stopped: FlyballError | None = None
@@ -601,6 +604,11 @@ def _hear(piece: StreamEvent, heard: list[str]) -> None:
         heard.append(piece.part.text)
     elif isinstance(piece, Finish | Restart):
         heard.clear()
+
+
+def _is_reserved(spec: LoopSpec) -> bool:
+    """Whether answers are looked at before anybody is told of them."""
+    return spec.output.approval or spec.reviews
 
 
 def _is_strict(request: SystemRequest) -> bool:

@@ -27,6 +27,14 @@ class CallDeferred(Exception):  # noqa: N818 - gollem's name for it; it is a fac
         self.message = message
 
 
+class CallDenied(Exception):  # noqa: N818 - a decision, not a failure
+    """Raised around a tool: a filter found at the last moment that it may not run. The model reads why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class CallContinues(Exception):  # noqa: N818 - a fact, not a failure
     """Raised by a tool that has begun a loop, where calls are run again once that is over: no result yet.
 

@@ -14,9 +14,9 @@ from flyball.core.errors import Deferred, ToolTimeout
 from flyball.core.messages import ToolCall, ToolResult
 from flyball.core.tools import Safety, ToolSpec
 from flyball.tool.deadline import Deadline
-from flyball.tool.errors import CallContinues, CallDeferred, ModelRetry
+from flyball.tool.errors import CallContinues, CallDeferred, CallDenied, ModelRetry
 from flyball.tool.protocol import Tool
-from flyball.tool.result import code_of, deferred_of, describe, failure, result_of, retry_of
+from flyball.tool.result import code_of, deferred_of, denied_of, describe, failure, result_of, retry_of
 
 MAX_RESULT_BYTES = 4 * 1024 * 1024
 """A larger result is refused: it would fill the journal, and no model could read it."""
@@ -32,9 +32,10 @@ async def execute(
     It also passes on that a loop which the call has begun under the run is not over: `CallContinues`, or the
     child's own Deferred. Then there is no result, and the call is to be run again.
 
-    A ModelRetry gives a result of status `retry`, whose content is the message, and a CallDeferred one of
-    status `deferred`: its real result comes from elsewhere. Any other exception, a time-out, a result without
-    a JSON form and one that is too large give a result with an `error`, and with a code in the metadata
+    A ModelRetry gives a result of status `retry`, whose content is the message, a CallDeferred one of status
+    `deferred` (its real result comes from elsewhere), and a CallDenied one of status `denied`. Any other
+    exception, a time-out, a result without a JSON form and one that is too large give a result with an
+    `error`, and with a code in the metadata
     (TOOL_EXECUTION_FAILED, TOOL_TIMEOUT). The call of an idempotent tool that raised is repeated at once, as
     often as its retries say; others are not, nor is one that took too long.
     """
@@ -52,6 +53,8 @@ async def execute(
             return retry_of(call, retry, max_result_bytes)
         except CallDeferred as deferral:
             return deferred_of(call, deferral, max_result_bytes)
+        except CallDenied as denial:
+            return denied_of(call, denial)
         except CallContinues:
             raise
         except (Exception, CancelledError) as error:

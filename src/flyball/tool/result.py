@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from flyball.core.encodable import NotEncodable, clean_text, to_json
 from flyball.core.errors import ToolExecutionFailed, ToolFailure
 from flyball.core.messages import Image, ResultKind, ToolCall, ToolResult
-from flyball.tool.errors import CallDeferred, ModelRetry
+from flyball.tool.errors import CallDeferred, CallDenied, ModelRetry
 from flyball.tool.feedback import capped
 
 _MAX_ERROR = 4_000
@@ -57,6 +57,12 @@ def deferred_of(call: ToolCall, deferral: CallDeferred, max_bytes: int) -> ToolR
     """What is recorded of a call whose result comes later, from outside."""
     text = capped(clean_text(_message(deferral)), max_bytes >> 2)
     return ToolResult(call.id, call.name, text, None, ResultKind.DEFERRED)
+
+
+def denied_of(call: ToolCall, denial: CallDenied) -> ToolResult:
+    """The result of a call that may not run."""
+    error = capped(f"The call was not allowed: {clean_text(denial.reason)}", _MAX_ERROR)
+    return ToolResult(call.id, call.name, error=error, status=ResultKind.DENIED)
 
 
 def failure(call: ToolCall, text: str, code: str) -> ToolResult:

@@ -1,6 +1,6 @@
 """Telling: what a person is told of a loop, worked out from its journal alone. Pure.
 
-    text      stream            a piece of an answer that is not finished
+    text      stream            a piece of an answer that is not finished, where nobody looks at answers first
     calls     status            the model asks for a tool; for channels that want to hear of it
     waits     prompt            a call, or the answer, wants to be approved: what it is, and two actions
               status            the answer does, for who may not approve it; who may is asked (`review`)
@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from flyball.core.errors import JournalCorrupt
 from flyball.core.events import (
+    AnswerReviewed,
     Ended,
     Event,
     FlowStarted,
@@ -140,9 +141,14 @@ class Telling:
             return [self._passing(ResponseType.STATUS, "the answer begins anew")] if begins else []
         text = text_in(piece, self._begun)
         self._begun.add(piece.index)
-        if self._is_held:
+        if self._is_reviewed or self._is_held:
             return []
         return [self._passing(ResponseType.STREAM, text)] if text else []
+
+    @property
+    def _is_reviewed(self) -> bool:
+        """Whether interceptors or conditions look at answers first, which may change or drop them."""
+        return isinstance(self._state, State) and self._state.spec.reviews
 
     @property
     def _is_held(self) -> bool:
@@ -168,8 +174,8 @@ class Telling:
         said = self._prompts(self._state)
         if self._within:
             return said
-        if self._calls and isinstance(event, ModelAnswered) and event.purpose == "turn":
-            said = [*self._asked_for(self._state, event), *said]
+        if self._calls and (answer := self._answer_taken(self._state, event)) is not None:
+            said = [*self._asked_for(self._state, answer), *said]
         if isinstance(event, SignalReceived) and event.signal.type in _TOLD:
             by = f" by {event.signal.by}" if event.signal.by else ""
             said.append(self._say(ResponseType.STATUS, f"{_TOLD[event.signal.type]}{by}", str(number)))
@@ -179,18 +185,26 @@ class Telling:
             said.append(self._end(self._state, event, number))
         return said
 
-    def _asked_for(self, state: AnyState, event: ModelAnswered) -> list[UserResponse]:
+    def _answer_taken(self, state: AnyState, event: Event) -> Message | None:
+        """The answer that an event has the loop go on from, once nobody looks at it any more."""
+        if isinstance(event, ModelAnswered) and event.purpose == "turn" and not self._is_reviewed:
+            return event.message
+        if isinstance(event, AnswerReviewed) and not (event.dropped or event.stop or event.error):
+            return event.message or _last_message(state)
+        return None
+
+    def _asked_for(self, state: AnyState, answer: Message) -> list[UserResponse]:
         """The tools that the model asks for; not those by which it only gives its output.
 
         The first of them has what the model said before, for who came too late to hear it in pieces.
         """
         outputs = [one.name for one in state.spec.output.tools] if isinstance(state, State) else []
-        calls = [call for call in event.message.tool_calls if call.name not in outputs]
+        calls = [call for call in answer.tool_calls if call.name not in outputs]
         said: list[UserResponse] = []
         for index, call in enumerate(calls):
             blocks = [ResponseBlock(type=str(BlockType.PROGRESS), content=call.name)]
-            if not index and event.message.text and not self._is_held:
-                blocks.insert(0, ResponseBlock(type=str(BlockType.TEXT), content=event.message.text))
+            if not index and answer.text and not self._is_held:
+                blocks.insert(0, ResponseBlock(type=str(BlockType.TEXT), content=answer.text))
             name = f"{self._number}/asked/{index}"
             said.append(self._say(ResponseType.STATUS, f"{call.name} {call.args_json}", name, blocks))
         return said

@@ -17,8 +17,8 @@ ALIKE: dict[str, str] = {
     **dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True)),
     # Armenian
     **dict(zip("օոսհց", "onuhg", strict=True)),  # noqa: RUF001 - so they are
-    # Hyphens, full stops, apostrophes
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
+    # Hyphens that are none by their category, full stops, apostrophes
+    **dict.fromkeys("\u00af\u02d7\u2043\u2212", "-"),
     **dict.fromkeys("\u3002\uff61\u2024", "."),
     **dict.fromkeys("\u2018\u2019\u02bc\u2032", "'"),
 }

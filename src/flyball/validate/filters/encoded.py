@@ -1,4 +1,5 @@
-"""What stands in a text in base64 or in hexadecimal digits, wherever it begins and however it is broken up.
+"""What stands in a text in base64, in hexadecimal digits, or in letters that cannot be seen (Unicode's tags),
+wherever it begins and however it is broken up.
 
 The characters of the encoding are taken out of the text, without all that stands between them (lines, spaces,
 quotes), and decoded from each place in a group at which it may begin. So nothing has to be guessed of where a
@@ -16,6 +17,8 @@ _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _HEX_MARK = re.compile(r"0x|\\[xu]|[uU]\+(?:00)?|&#x", re.IGNORECASE)
 _NOT_HEX = re.compile(r"[^0-9a-fA-F]+")
 _URL_SAFE = str.maketrans("-_", "+/")
+_NO_TAG = re.compile("[^\U000e0020-\U000e007e]+")
+_AS_ASCII = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 _SAID = re.compile("[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{12,}")
 """A row of characters that may be text: of bytes by chance, few are."""
 
@@ -30,6 +33,11 @@ def decoded(text: str) -> Iterator[str]:
     for start in range(2):
         stop = len(digits) - (len(digits) - start) % 2
         yield from _texts(bytes.fromhex(digits[start:stop]))
+
+
+def in_tags(text: str) -> str:
+    """What a text says in tags: letters of ASCII that nobody sees, and a model may read."""
+    return "" if text.isascii() else _NO_TAG.sub("", text).translate(_AS_ASCII)
 
 
 def _from_base64(characters: str) -> bytes:

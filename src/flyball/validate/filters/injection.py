@@ -18,8 +18,8 @@ from enum import StrEnum
 
 from flyball.core.errors import UserError
 from flyball.core.violation import Severity
-from flyball.validate.filters.encoded import decoded
-from flyball.validate.filters.plain import plain, plain_apart
+from flyball.validate.filters.encoded import decoded, in_tags
+from flyball.validate.filters.plain import LONG_DASH, plain, plain_apart
 from flyball.validate.filters.violation import Screened, Violation
 
 
@@ -41,7 +41,7 @@ class InjectionPattern(StrEnum):
 
 
 _FLAGS = re.IGNORECASE | re.MULTILINE
-_S = r"[\s_,;*\"~|/\\`-]{1,5}"
+_S = rf"[\s_,;*\"~|/\\`{LONG_DASH}-]{{1,5}}"
 """What may stand between words: not what ends a sentence. Longer rows of it are made shorter first."""
 _WORDS: dict[InjectionPattern, re.Pattern[str]] = {
     InjectionPattern.INSTRUCTION_OVERRIDE: re.compile(
@@ -85,7 +85,7 @@ _WORDS: dict[InjectionPattern, re.Pattern[str]] = {
 }
 _HIDDEN = [re.compile(pattern.pattern.replace(r"\b", ""), _FLAGS) for pattern in _WORDS.values()]
 """The same where what stands before and behind it was never a text: in what was decoded."""
-_GAP = re.compile(r"[^\S\n]*\n\s*|[^\S\n]{2,}|([_,;*\"~|/\\`-])\1{4,}")
+_GAP = re.compile(rf"[^\S\n]*\n\s*|[^\S\n]{{2,}}|([_,;*\"~|/\\`{LONG_DASH}-])\1{{4,}}")
 """Rows of spaces, of lines, and of one mark."""
 
 ALL_PATTERNS = tuple(InjectionPattern)
@@ -141,7 +141,8 @@ def find_injections(
     found: dict[InjectionPattern, int] = {}
     for pattern in wanted:
         if pattern is InjectionPattern.ENCODED_INJECTION:
-            count = len({said for piece in decoded(looks) if (said := _said_in(_closed_up(plain(piece))))})
+            pieces = (*decoded(looks), in_tags(text))
+            count = len({said for piece in pieces if (said := _said_in(_closed_up(plain(piece))))})
         else:
             count = max([sum(1 for _ in _WORDS[pattern].finditer(view)) for view in views])
         if count:

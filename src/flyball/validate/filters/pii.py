@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from ipaddress import ip_address
+from itertools import pairwise
 from math import log2
 from typing import TypeAlias
 
@@ -22,7 +23,7 @@ from msgspec import Struct
 
 from flyball.core.errors import UserError
 from flyball.core.violation import Severity
-from flyball.validate.filters.plain import Places, plain
+from flyball.validate.filters.plain import LONG_DASH, Places, is_plain, plain
 from flyball.validate.filters.violation import Change, Screened, Violation, changed
 
 
@@ -46,26 +47,47 @@ class Found(Struct, frozen=True):
 
 
 _EMAIL = re.compile(r"\b[^\W_][\w.%+-]{0,63}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}\b")
+_DASH = rf"[-{LONG_DASH}]"
+_BETWEEN = rf"[ .{LONG_DASH}-]"
 _PHONE = re.compile(
-    r"(?<![\w.+-])(?:(?:\+\d{1,3}[ .-]?|1[ .-])?(?:\(\d{3}\)[ .-]?|\d{3}[ .-])\d{3}[ .-]?\d{4}"
-    r"|\+\d{1,3}(?:[ .-]?\d{2,4}){2,5})(?![\w-])"
+    rf"(?<![\w.+-])(?:(?:\+\d{{1,3}}{_BETWEEN}?|1{_BETWEEN})?"
+    rf"(?:\(\d{{3}}\){_BETWEEN}?|\d{{3}}{_BETWEEN})\d{{3}}{_BETWEEN}?\d{{4}}"
+    rf"|\+\d{{1,3}}(?:{_BETWEEN}?\d{{2,4}}){{2,5}})(?![\w-])"
 )
-_SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])")
-_CARD_START = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12}")
-_CARD_DOTTED = re.compile(r"(?<![\w.-])(?:[2-6]\d{3}(?:\.\d{4}){3}|3[47]\d\d\.\d{6}\.\d{5})(?!\.?\w)")
-"""With dots only in the groups of a card: rows of addresses have dots, too."""
-_NEXT_DIGIT = re.compile(r"[ -]?\d")
+_SSN = re.compile(
+    rf"(?<![\w-])(?!000|666|9)\d{{3}}(?: (?!00)\d\d |{_DASH}(?!00)\d\d{_DASH})(?!0000)\d{{4}}(?![\w-])"
+)
+_CARD_ROW = re.compile(rf"\d(?:[ {LONG_DASH}-]?\d){{12,}}+")
+_NO_START = re.compile(r"[\w.-]")
+_APART = rf"(?:[ \t]{{1,4}}|[ \t]{{0,2}}[./_{LONG_DASH}-][ \t]{{0,2}})"
+_CARD_GROUPS = re.compile(
+    rf"(?<![\w.-])(?:(?:4\d|5\d|6\d|3[0568]|2[2-7])\d\d(?:{_APART}\d{{4}}){{3}}"
+    rf"|3[0689]\d\d{_APART}\d{{6}}{_APART}\d{{4}}|3[47]\d\d{_APART}\d{{6}}{_APART}\d{{5}})"
+    r"(?![^\W_]|[._/]\d|(?:[ \t]{1,4}\d{4}){2}(?!\d))"
+)
+"""With dots, strokes, and more than a space only in the groups of a card: rows of dates, too, have them."""
+_PARAGRAPHS = {0x2028: " ", 0x2029: " "}
+"""What ends a line, and is shown as a space, if at all: in a number it is one."""
 _KNOWN_KEY = re.compile(
-    r"(?<![\w-])(?:sk-[\w-]{16,200}|(?:AKIA|ASIA)[0-9A-Z]{16}|gh[opsur]_\w{36,80}|github_pat_\w{22,200}"
-    r"|glpat-[\w-]{20,80}|xox[abprs]-[\w-]{10,200}|AIza[\w-]{35}|hf_[A-Za-z]{30,60}"
-    r"|(?:r|s|p)k_(?:live|test)_\w{16,200})(?![\w-])",
+    r"(?<![A-Za-z0-9-])(?:sk-[\w-]{16,}+|gh[opsur]_\w{36,}+|github_pat_\w{22,}+|glpat-[\w-]{20,}+"
+    r"|xox[abprs]-[\w-]{10,}+|AIza[\w-]{35,}+|hf_[A-Za-z]{30,}+)"
+    r"|(?<![\w-])[rsp]k_(?:live|test)_\w{16,}+|(?<=_)[rsp]k_(?:live|test)_[A-Za-z0-9]{16,}+"
+    r"|(?<![A-Z0-9])(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Z0-9])",
     re.ASCII,
 )
+"""What a known key begins with, and how long it is at least. It ends where no character of it can follow."""
+_GLUED_KEY = re.compile(
+    r"(?<=[A-Za-z0-9-])(?:sk-|[rsp]k_(?:live|test)_)(?:[a-z]{3,8}-)?([A-Za-z0-9]{20})[\w-]*+", re.ASCII
+)
+"""The same right behind a letter, as `sk-` stands in words, too: what follows looks as no word does."""
 _TOKEN = re.compile(r"(?<![\w-])[\w-]{32,512}(?![\w-])", re.ASCII)
 _IP = re.compile(
     r"(?<![\w.:])(?:(?:\d{1,3}\.){3}\d{1,3}(?!\.?\w)|(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]))"
 )
 _CARD_LENGTHS = range(13, 20)
+_CARD_FIRST = "23456"
+_TURNS = 8
+"""How often the kind of character changes, of twenty, where they look random."""
 _RANDOM = 3.5
 """The bits a character from which a token looks random."""
 
@@ -79,40 +101,59 @@ def _matches(pattern: re.Pattern[str]) -> _Finder:
 
 def _cards(text: str) -> Iterator[tuple[int, int]]:
     """Numbers of 13 to 19 digits, perhaps in groups, whose check digit is right."""
-    at = 0
-    while (match := _CARD_START.search(text, at)) is not None:
-        start, stop = match.span()
-        at = start + 1
-        best: int | None = None
-        while True:
-            digits = [int(char) for char in text[start:stop] if char.isdigit()]
-            if len(digits) not in _CARD_LENGTHS:
-                break
-            if not text[stop : stop + 1].isalnum() and _luhn(digits):
-                best = stop
-            more = _NEXT_DIGIT.match(text, stop)
-            if more is None:
-                break
-            stop = more.end()
-        if best is not None:
-            yield start, best
-            at = best
-    for match in _CARD_DOTTED.finditer(text):
-        if _luhn([int(char) for char in match[0] if char.isdigit()]):
+    for row in _CARD_ROW.finditer(text):
+        yield from _cards_in(text, *row.span())
+    for match in _CARD_GROUPS.finditer(text):
+        sums = _check_sums(match[0])
+        if sums[(len(sums[0]) - 1) % 2][-1] % 10 == 0:
             yield match.span()
 
 
-def _luhn(digits: list[int]) -> bool:
-    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
-    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+def _cards_in(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The cards in a row of digits: each from where it may begin, as long as it may be."""
+    places = [at for at in range(start, stop) if text[at].isdigit()]
+    sums, first = _check_sums(text[start:stop]), 0
+    while first + _CARD_LENGTHS[0] <= len(places):
+        at, longest = places[first], None
+        if text[at] in _CARD_FIRST and not (at and _NO_START.match(text, at - 1)):
+            for last in range(first + _CARD_LENGTHS[0], min(first + _CARD_LENGTHS[-1], len(places)) + 1):
+                end, summed = places[last - 1] + 1, sums[last % 2]
+                if (summed[last] - summed[first]) % 10 == 0 and not text[end : end + 1].isalnum():
+                    longest = last
+        if longest is not None:
+            yield at, places[longest - 1] + 1
+        first = longest or first + 1
+
+
+def _check_sums(text: str) -> tuple[list[int], list[int]]:
+    """The sums of the digits so far, where every second is doubled: those before an even, and an odd place.
+
+    By the one a number checks (Luhn) that ends at an even place, by the other one that ends at an odd one.
+    """
+    even, odd = [0], [0]
+    for number, char in enumerate([char for char in text if char.isdigit()]):
+        digit = int(char)
+        doubled = 2 * digit - 9 * (digit > 4)
+        even.append(even[-1] + (digit if number % 2 else doubled))
+        odd.append(odd[-1] + (doubled if number % 2 else digit))
+    return even, odd
 
 
 def _keys(text: str) -> Iterator[tuple[int, int]]:
-    known = {match.span(): None for match in _KNOWN_KEY.finditer(text)}
-    yield from known
     for match in _TOKEN.finditer(text):
-        if match.span() not in known and _looks_random(match[0]):
+        if _looks_random(match[0]):
             yield match.span()
+    for match in _KNOWN_KEY.finditer(text):
+        yield match.span()
+    for match in _GLUED_KEY.finditer(text):
+        if _is_mixed(match[1]):
+            yield match.span()
+
+
+def _is_mixed(text: str) -> bool:
+    """Whether small letters, large ones and digits take turns, as in no name that is made of words."""
+    kinds = [char.isdigit() + 2 * char.isupper() for char in text]
+    return sum(one != other for one, other in pairwise(kinds)) >= _TURNS
 
 
 def _looks_random(token: str) -> bool:
@@ -153,7 +194,7 @@ def find_pii(text: str, kinds: Iterable[PIIKind] = ALL_KINDS) -> tuple[Found, ..
     wanted = frozenset(kinds)
     found: list[Found] = []
     taken = bytearray(len(text))
-    looks = plain(text)
+    looks = text if is_plain(text) else plain(text.translate(_PARAGRAPHS))
     places: Places | None = None
     for kind, finder in _FINDERS.items():
         if kind not in wanted:

@@ -2,7 +2,8 @@
 
 What only looks like another letter becomes that one (full-width and styled letters, Cyrillic and Greek ones
 of the same look), accents and strokes are left out, digits, hyphens and spaces of any kind become the plain
-ones, and what cannot be seen is gone. Each character is folded by itself, so that its place is known.
+ones, and what cannot be seen is gone. A long dash stays one: it may stand before a number, and in it. Each
+character is folded by itself, so that its place is known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from unicodedata import category, decimal, normalize
 
+from flyball.core.marks import with_few_marks
 from flyball.validate.filters.alike import ALIKE
 
 _WORD = re.compile(r"[^\W_]+")
@@ -20,8 +22,13 @@ _ODD = re.compile("[^\t\n -~]")
 _MOST_KNOWN = 20_000
 """How many characters' foldings are remembered: a text may have any of a million."""
 
-_FILLERS = "\u115f\u1160\u3164\uffa0\u17b4\u17b5"
-"""Letters by their category that are not seen."""
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""What is not to be shown where it is not known: Unicode's Default_Ignorable_Code_Point, of any category."""
+LONG_DASH = "\u2014"
+_LONG_DASHES = "\u2014\u2015\u2e3a\u2e3b"
 _LINES = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 
@@ -44,7 +51,7 @@ class _Folding(dict[int, str]):
             return char
         if char in _LINES:
             return "\n"
-        if char in _FILLERS or category(char) in ("Cf", "Cc"):
+        if _UNSEEN.match(char) or category(char) in ("Cf", "Cc"):
             return self._invisible
         if self._accents and normalize("NFKC", char) == char and category(char) != "Mn":
             return ALIKE.get(char, char)
@@ -59,6 +66,8 @@ def _plain_one(char: str, invisible: str) -> str:
         return " "
     if kind == "Nd":
         return str(decimal(char))
+    if kind == "Pd":
+        return LONG_DASH if char in _LONG_DASHES else "-"
     return invisible if kind == "Cf" else ALIKE.get(char, char)
 
 
@@ -95,5 +104,5 @@ class Places:
 
 def words(text: str) -> tuple[str, ...]:
     """The words of a text, in small letters, without what stands between them. Accents stay."""
-    spelt = text if is_plain(text) else normalize("NFC", text).translate(_SPELT)
+    spelt = text if is_plain(text) else normalize("NFC", with_few_marks(text)).translate(_SPELT)
     return tuple([word.casefold() for word in _WORD.findall(spelt)])
