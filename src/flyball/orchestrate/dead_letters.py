@@ -27,5 +27,13 @@ class DeadLetters(Protocol):
         ...
 
     async def requeue(self, number: int) -> bool:
-        """Give one to the workers again; False if there is none with that number."""
+        """Give one to the workers again; False if there is none with that number.
+
+        Raises:
+            UserError: no worker has written it: it can only be dropped.
+        """
+        ...
+
+    async def drop(self, number: int) -> bool:
+        """Let go of one, which nobody does then; False if there is none with that number."""
         ...

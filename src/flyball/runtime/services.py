@@ -246,6 +246,15 @@ class NatsDeadLetters:
                 return True
         return False
 
+    async def drop(self, number: int) -> bool:
+        """See `DeadLetters.drop`."""
+        from flyball.runtime.nats.dead import dead_letters, drop
+
+        known = number in [known for known, _ in await dead_letters(self._runtime.bus)]
+        if known:
+            await drop(self._runtime.bus, number)
+        return known
+
 
 class Recovery:
     """Goes on with the loops that a service has begun and left unfinished, and nobody drives.

@@ -220,4 +220,12 @@ async def test_what_was_put_aside_is_listed_and_given_out_again(up: list[str], p
         async with asyncio.timeout(PATIENCE):
             while [number for number, _ in await dead_letters(runtime.bus)] != [2]:
                 await runtime.connection.flush()
-    assert '"number": 2' in (await dead("--json"))[1]
+        assert '"number": 2' in (await dead("--json"))[1]
+        await runtime.connection.request("fly.dead._.tool.execute.x", b"?", {"Flyball-Dead": "garbage"})
+        assert "tool.execute.x  UNREADABLE: no worker has written this" in (await dead())[1]
+        assert "Give their numbers, or --all" in (await dead("--drop"))[1]
+        assert "not both" in (await dead("--drop", "--requeue", "--all"))[1]
+        assert "cannot be given out again" in (await dead("--requeue", "3"))[1]
+        _, out = await dead("--drop", "--all")
+        assert out.count("  dropped  ") == 2
+        assert await dead() == (0, "nothing was put aside\n")

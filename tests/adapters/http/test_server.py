@@ -335,6 +335,8 @@ async def _on_nats(client: AsyncClient, journal: NatsJournal) -> None:
     assert {"count", "buy", "again"} <= {one["loop_id"] for one in listed}
     assert (await client.get("/api/dead-letters")).json() == {"dead_letters": []}
     assert problem(await client.post("/api/dead-letters/7/requeue"))[0] == 404
+    assert problem(await client.delete("/api/dead-letters/7"))[0] == 404
+    assert problem(await client.delete("/api/dead-letters/seven"))[0] == 404
 
 
 async def test_a_server_whose_journal_is_gone_is_not_ready(tmp_path: Path) -> None:

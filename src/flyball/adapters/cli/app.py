@@ -73,7 +73,7 @@ _COMMANDS = {
     "answer": "Give a run the result of a tool call that waits for it from outside.",
     "follow": "Watch a run, live: its steps, and the words as they come.",
     "trajectory": "Draw the steps of a run; with --json, its trajectory as SemStreams has it.",
-    "dead": "List what no worker could do anything with, and why; or give it to them again.",
+    "dead": "List what no worker could do anything with, and why; give it to them again, or drop it.",
     "doctor": "Look whether everything that flyball needs is there.",
 }
 _MODELS = {

@@ -13,30 +13,37 @@ from flyball.core.errors import UserError
 def dead(
     *numbers: int,
     requeue: bool = False,
+    drop: bool = False,
     all_: bool = False,
     cluster: Cluster = CLUSTER,
     json: bool = False,
     debug: bool = False,
 ) -> int:
-    """List the messages that were put aside, with the reasons; with --requeue, give some out again.
+    """List the messages that were put aside, with the reasons; --requeue gives them out again, --drop drops.
 
     Args:
         numbers: Which ones; all that there are, for a list.
         requeue: Give them to the workers again, once what was wrong is put right.
-        all_: With --requeue: all of them.
+        drop: Let go of them: nobody does them, and they are gone.
+        all_: With --requeue or --drop: all of them; with --requeue, all that can be read.
         cluster: The NATS server.
         json: Print one JSON document on stdout.
         debug: Show the traceback of an error.
     """
     del debug
-    if requeue and not numbers and not all_:
-        raise UserError("--requeue which ones? Give their numbers, or --all")
-    return run(_dead(numbers, cluster, requeue=requeue, as_json=json))
+    if requeue and drop:
+        raise UserError("--requeue or --drop: not both")
+    if (requeue or drop) and not numbers and not all_:
+        raise UserError(f"--{'requeue' if requeue else 'drop'} which ones? Give their numbers, or --all")
+    return run(_dead(numbers, cluster, requeue=requeue, drop=drop, as_json=json))
 
 
-async def _dead(numbers: tuple[int, ...], cluster: Cluster, *, requeue: bool, as_json: bool) -> int:
+async def _dead(
+    numbers: tuple[int, ...], cluster: Cluster, *, requeue: bool, drop: bool, as_json: bool
+) -> int:
     from flyball.runtime.nats import NatsRuntime
-    from flyball.runtime.nats.dead import dead_letters
+    from flyball.runtime.nats.dead import UNREADABLE, dead_letters
+    from flyball.runtime.nats.dead import drop as drop_one
     from flyball.runtime.nats.dead import requeue as requeue_one
 
     async with await NatsRuntime.open(cluster.options()) as runtime:
@@ -44,9 +51,10 @@ async def _dead(numbers: tuple[int, ...], cluster: Cluster, *, requeue: bool, as
         missing = sorted(set(numbers) - {number for number, _ in found})
         if missing:
             raise UserError(f"nothing with the number {missing[0]} was put aside")
-        if requeue:
-            for number, one in found:
-                await requeue_one(runtime.bus, number, one)
+        if requeue and not numbers:
+            found = [(number, one) for number, one in found if one.code != UNREADABLE]
+        for number, one in found if requeue or drop else ():
+            await (drop_one(runtime.bus, number) if drop else requeue_one(runtime.bus, number, one))
     if as_json:
         write_json(
             [
@@ -63,8 +71,9 @@ async def _dead(numbers: tuple[int, ...], cluster: Cluster, *, requeue: bool, as
         return 0
     for number, one in found:
         when = datetime.fromtimestamp(one.at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        did = "requeued  " if requeue else ""
-        out().print(f"{number:>4}  {when}  {did}{one.shown}  {one.code}: {one_line(one.reason, 300)}")
+        did = "requeued  " if requeue else "dropped  " if drop else ""
+        what = f"{one_line(one.shown, 300)}  {one_line(one.code)}: {one_line(one.reason, 300)}"
+        out().print(f"{number:>4}  {when}  {did}{what}")
     if not found:
         out().print("nothing was put aside", style="dim")
     return 0

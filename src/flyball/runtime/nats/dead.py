@@ -1,15 +1,19 @@
-"""What no worker could do anything with: kept with the reason, listed, and given out again when told to."""
+"""What no worker could do anything with: kept with the reason, listed, given out again or dropped on request.
+
+Workers of every kind write there, also those that are less trusted: what stands there may be anything.
+"""
 
 from __future__ import annotations
 
 import json
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
-from flyball.core.errors import FlyballError, JournalFailure
+from flyball.core.errors import FlyballError, JournalFailure, UserError
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import FROM, LOOP, Delivery
 from flyball.runtime.nats.fetching import after, header, sequence
@@ -20,7 +24,11 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 _WHY = "Flyball-Dead"
-_LONGEST_REASON = 2_000
+_LONGEST_REASON, _LONGEST_CODE = 2_000, 100
+_LAST_TIME = 253_402_300_799
+"""The last second of the year 9999: what is later is no time."""
+UNREADABLE = "UNREADABLE"
+"""The code of what stands there and is not what a worker writes."""
 _NO_LOOP = "_"
 _GONE = "no message found"
 """What the server says of a message that it is to delete and does not have; its code means more than that."""
@@ -51,18 +59,40 @@ async def dead_letters(bus: Bus, loop_id: str | None = None) -> list[tuple[int, 
         JournalUnreachable: the server does not answer.
     """
     subjects = DEAD_SUBJECTS if loop_id is None else dead_subjects(loop_id)
-    found = [(sequence(one), told(one)) for one in await after(bus.connection, DEAD, subjects)]
-    return [(number, dead) for number, dead in found if dead is not None]
+    found = await after(bus.connection, DEAD, subjects)
+    placed = [(sequence(one), one, header(one, "Nats-Subject")) for one in found]
+    return [(number, told(one, place) or _unreadable(one, place)) for number, one, place in placed]
 
 
-def told(message: Msg) -> Dead | None:
-    """What a message of that stream tells; None of one that no worker has put there."""
-    if not header(message, _WHY):
+def told(message: Msg, place: str) -> Dead | None:
+    """What a message tells that was put aside, on the subject `place`; None of one that cannot be read."""
+    try:
+        dead = msgspec.json.decode(header(message, _WHY), type=Dead)
+    except msgspec.DecodeError:
         return None
-    dead = msgspec.json.decode(header(message, _WHY), type=Dead)
+    subject = _put_aside_from(place)
+    if not subject or not 0 <= dead.at <= _LAST_TIME:
+        return None
     # By the place where it is, which not everybody may write to: it is going to be sent there again.
-    _, _, _, subject = (header(message, "Nats-Subject") or message.subject).split(".", 3)
-    return msgspec.structs.replace(dead, subject=subject, data=message.data)
+    code, reason = dead.code[:_LONGEST_CODE], dead.reason[:_LONGEST_REASON]
+    return msgspec.structs.replace(dead, subject=subject, code=code, reason=reason, data=message.data)
+
+
+def _unreadable(message: Msg, place: str) -> Dead:
+    why = "no worker has written this: it can be dropped (flyball dead --drop)"
+    at = _time(header(message, "Nats-Time-Stamp"))
+    return Dead(_put_aside_from(place) or place, {}, UNREADABLE, why, at, 0, message.data)
+
+
+def _put_aside_from(place: str) -> str:
+    return place.split(".", 3)[-1] if place.count(".") > 2 else ""
+
+
+def _time(written: str) -> float:
+    try:
+        return datetime.fromisoformat(written[:19] + "+00:00").timestamp()
+    except ValueError:
+        return 0.0
 
 
 async def requeue(bus: Bus, number: int, dead: Dead) -> None:
@@ -72,11 +102,12 @@ async def requeue(bus: Bus, number: int, dead: Dead) -> None:
     is not recorded again: it is given to those who could not tell of it.
 
     Raises:
+        UserError: it cannot be read.
         JournalUnreachable: the server does not answer.
         JournalFailure: the server does not take it, or does not let go of it.
     """
-    from nats.js.errors import APIError
-
+    if dead.code == UNREADABLE:
+        raise UserError(f"{number} cannot be given out again: {dead.reason}", number=number)
     headers = {name: value for name, value in dead.headers.items() if not name.startswith("Nats-")}
     where = [dead.subject]
     if dead.subject.startswith(ENTRIES):
@@ -85,6 +116,18 @@ async def requeue(bus: Bus, number: int, dead: Dead) -> None:
         headers[FROM] = dead.shown
     for subject in where:
         await bus.publish(subject, dead.data, f"requeued/{number}/{subject}", whole=True, more=headers)
+    await drop(bus, number)
+
+
+async def drop(bus: Bus, number: int) -> None:
+    """Let go of what was put aside: it is gone, and nobody does it. Who waits for its loop goes on waiting.
+
+    Raises:
+        JournalUnreachable: the server does not answer.
+        JournalFailure: the server does not let go of it.
+    """
+    from nats.js.errors import APIError
+
     try:
         await bus.connection.patiently(lambda: bus.connection.js.delete_msg(DEAD, number))
     except APIError as error:

@@ -52,6 +52,8 @@ LOOP = "Flyball-Loop"
 """The header that says which loop a message belongs to, as a token."""
 FROM = "Flyball-Subject"
 """The header of a message that was forwarded: the subject that it came on."""
+_PASSED_ON_FROM = {"tool.for.": "tool.execute.", "model.for.": "agent.request."}
+"""What is passed on where tools or model workers may say anything can have come on no other subject."""
 
 
 class Delivery:
@@ -62,7 +64,7 @@ class Delivery:
         self.headers: dict[str, str] = message.headers or {}
         self.forwarded = message.subject.startswith(FORWARDED)
         """Whether it came to a worker that had not what it needs, and was passed on by that one."""
-        self.subject = (self.headers.get(FROM) if self.forwarded else None) or message.subject
+        self.subject = _came_on(message.subject, self.headers) if self.forwarded else message.subject
         self.reply = message.reply
         words = message.reply.split(".")
         more = 0 if len(words) == _SHORT_REPLY else 2
@@ -78,6 +80,15 @@ class Delivery:
         """When the server stored it."""
         self.shown = unsalted(self.subject)
         """Its subject, as it may be told: see `unsalted`."""
+
+
+def _came_on(subject: str, headers: dict[str, str]) -> str:
+    """The subject that a message first came on, which was forwarded."""
+    said = headers.get(FROM) or subject
+    for passed_on, origin in _PASSED_ON_FROM.items():
+        if subject.startswith(passed_on) and not said.startswith(origin):
+            return origin + subject.removeprefix(passed_on)
+    return said
 
 
 Work = Callable[[Delivery], Awaitable[None]]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from flyball.runtime.nats.connection import Connection
 
 _BATCH = 256
+_MOST_BYTES = 16 * 2**20
+"""How much is sent at once, but for the last message: what is large comes in time all the same."""
 _LISTED = 64
 """How many entries before it an entry names the places of."""
 _ATTEMPT = 5.0
@@ -206,7 +208,9 @@ async def _batch(connection: Connection, stream: str, subjects: str, first: int)
     arrived: asyncio.Queue[Any] = asyncio.Queue()
     inbox = connection.new_inbox()
     subscription = await connection.subscribe(inbox, arrived.put)
-    ask = msgspec.json.encode({"seq": first, "batch": _BATCH, "next_by_subj": subjects})
+    ask = msgspec.json.encode(
+        {"seq": first, "batch": _BATCH, "max_bytes": _MOST_BYTES, "next_by_subj": subjects}
+    )
     messages: list[Msg] = []
     asked = f"{connection.identity.api}.DIRECT.GET.{stream}"
     try:

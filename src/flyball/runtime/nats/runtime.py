@@ -135,7 +135,7 @@ class NatsRuntime:
         return await result_once_over(agent, self.journal, loop_id, self._until_done)
 
     async def _until_done(self, loop_id: str) -> State:
-        async with noticing(self.bus, loop_id) as stuck:
+        async with noticing(self.bus, self.journal, loop_id) as stuck:
             try:
                 return await stuck.unless(until_done(self.journal, loop_id))
             except WorkPutAside:
@@ -170,7 +170,7 @@ class NatsRuntime:
         loop_id = started.loop_id
         events = await self.ask_for(started)
         if not events:
-            async with noticing(self.bus, loop_id) as stuck:
+            async with noticing(self.bus, self.journal, loop_id) as stuck:
                 await stuck.unless(self._taken_up(loop_id, len(write_task(started))))
             check_same(await self.journal.read(loop_id), started)
             return 1
@@ -241,7 +241,7 @@ class NatsRuntime:
     async def listen(self, loop_id: str, *, pieces: bool = True) -> AsyncGenerator[NatsFollowing]:
         """Hear of a loop that is there, or is going to be, until the block is left; see `Driver.join`."""
         connection = self.journal.connection
-        async with noticing(self.bus, loop_id) as stuck:
+        async with noticing(self.bus, self.journal, loop_id) as stuck:
             following = NatsFollowing(self, loop_id, stuck)
             if not pieces:
                 yield following

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from flyball.core.errors import (
     JournalUnreachable,
     PermissionDenied,
     UserError,
+    WorkPutAside,
 )
 from flyball.core.events import ChildEnded, ModelAnswered, SignalReceived, TimePassed
 from flyball.core.forms.semstreams import UserMessage, UserResponse
@@ -543,6 +545,84 @@ async def test_results_of_tools_cannot_speak_for_models(acme: Operated) -> None:
             await asyncio.sleep(0.05)
         assert (letters[0][1].subject, letters[0][1].code) == ("tool.result.forged", "CONFIG_INVALID_MESSAGE")
         assert not [one for one in await runtime.journal.read("one") if isinstance(one, SignalReceived)]
+
+
+GOOD = {"subject": "x", "headers": {}, "code": "X", "reason": "r", "at": 1.0, "times": 1}
+"""What a worker writes beside a message that it puts aside."""
+
+
+async def test_what_anybody_can_say_was_put_aside_fails_no_run_and_can_be_dropped(acme: Operated) -> None:
+    gate, asked = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Wait."""
+        asked.set()
+        await gate.wait()
+        return "done"
+
+    agent = Agent(ScriptedEngine(tool_call("slow", {}), "Done."), tools=[slow], name="slowly")
+    later = json.dumps(GOOD | {"at": 1e300})
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        loop_id = await runtime.submit(agent, "go", loop_id="one")
+        waiting = asyncio.ensure_future(runtime.result(agent, loop_id))
+        await asked.wait()
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            for place in ("fly.dead._.tool.execute.x", "fly.dead.one.tool.execute.slow"):
+                for said in ("garbage", later, ""):
+                    await line.request(place, b"?", {"Flyball-Dead": said})
+            forged = {"Flyball-Dead": json.dumps(GOOD), "Nats-Subject": "fly.dead.one.agent.task.one"}
+            await line.request("fly.dead.one.tool.execute.another", b"?", forged)
+            # What the loop worker puts aside, of the loop that its sender names.
+            await line.request("tool.result.forged", b"garbage", {"Flyball-Loop": "one"})
+            # What was passed on can only be a tool call.
+            passed_on = {"Flyball-Loop": "one", "Flyball-Subject": "agent.task.evil"}
+            await line.request("tool.for.slowly", b"garbage", passed_on)
+        finally:
+            await line.aclose()
+        while len(letters := await dead_letters(runtime.bus)) < 9:  # noqa: ASYNC110 - it is looked for
+            await asyncio.sleep(0.05)
+        codes = [one.code for _, one in letters]
+        assert codes.count("UNREADABLE") == 6
+        assert not [one for _, one in letters if one.subject.startswith("agent.task.")]
+        later_on = asyncio.ensure_future(runtime.result(agent, loop_id))
+        await asyncio.sleep(0.2)
+        gate.set()
+        assert (await waiting).output == (await later_on).output == "Done."
+        letters_of = NatsDeadLetters(runtime)
+        for number, one in letters:
+            if one.code == "UNREADABLE":
+                with pytest.raises(UserError, match="can be dropped"):
+                    await letters_of.requeue(number)
+            assert await letters_of.drop(number)
+            assert not await letters_of.drop(number)
+        assert not await letters_of.list()
+
+
+async def test_a_call_that_is_waited_for_and_was_put_aside_holds_up_its_loop(acme: Operated) -> None:
+    asked = asyncio.Event()
+
+    @tool
+    async def stuck() -> str:
+        """Never return."""
+        asked.set()
+        await asyncio.sleep(600)
+        return ""
+
+    agent = Agent(ScriptedEngine(tool_call("stuck", {}), "Done."), tools=[stuck], name="stuck")
+    async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+        waiting = asyncio.ensure_future(agent.run("go", runtime=runtime, loop_id="one"))
+        await asked.wait()
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            await line.request("fly.dead.one.tool.execute.stuck", b"?", {"Flyball-Dead": json.dumps(GOOD)})
+        finally:
+            await line.aclose()
+        with pytest.raises(WorkPutAside, match=r"tool\.execute\.stuck"):
+            await waiting
+        with pytest.raises(WorkPutAside, match=r"tool\.execute\.stuck"):
+            await runtime.result(agent, "one")
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,10 @@ from flyball.runtime.nats.accounts.quota import read_size, tell_size
 from flyball.runtime.nats.accounts.sharing import imports
 from flyball.runtime.nats.accounts.system import system_account
 from flyball.runtime.nats.connection import Connection, connect
+from flyball.runtime.nats.dead import dead_letters, drop
 from flyball.runtime.nats.identity import Role, claims_in, identity_of, tags_of
 from flyball.runtime.nats.room import lacks_room
+from flyball.runtime.nats.subjects import DEAD
 from flyball.testing import ScriptedEngine, tool_call
 from flyball.testing.conformance.samples import numbered
 from tests.inference.wrapped import logged
@@ -239,6 +241,36 @@ async def test_a_full_account_waits_and_goes_on_when_there_is_room(acme: Operate
         for loop in range(fitted):
             assert await runtime.journal.wait(f"filler-{loop}", 0)
             assert (await runtime.result(agent, f"filler-{loop}")).output == "Hello."
+
+
+async def test_what_is_put_aside_takes_a_part_of_the_quota_and_can_be_let_go_of(acme: Operated) -> None:
+    visitor = msgspec.structs.replace(acme.options, credentials=acme.folder.visitor("acme"))
+    line, tools = await connect(visitor), await connect(acme.creds("acme", Role.TOOLS))
+    try:
+        config = (await line.js.stream_info(DEAD)).config
+        config.max_bytes = -1
+        await line.js.update_stream(config)  # as an earlier release has made it
+        await acme.tenancy.furnish("acme")
+        assert (await line.js.stream_info(DEAD)).config.max_bytes == 64 * 2**20 // 10
+
+        async def put() -> bool:
+            said = await tools.request("fly.dead._.tool.execute.x", bytes(10**6), {"Flyball-Dead": "garbage"})
+            return b'"error"' not in said.data
+
+        assert [await put() for _ in range(8)] == [True] * 6 + [False] * 2
+        async with await NatsRuntime.open(acme.creds("acme", Role.API)) as runtime:
+            letters = await dead_letters(runtime.bus)
+            assert len(letters) == 6
+            for number, _ in letters:
+                await drop(runtime.bus, number)
+        assert await put()
+        await acme.tenancy.change("acme", Quota(disk=32 * 2**20))
+        assert (await line.js.stream_info(DEAD)).config.max_bytes == 32 * 2**20 // 10
+        await acme.tenancy.change("acme", Quota())
+        assert (await line.js.stream_info(DEAD)).config.max_bytes == -1
+    finally:
+        for one in (line, tools):
+            await one.aclose()
 
 
 async def left(given: Operated, room: int) -> None:

@@ -55,11 +55,28 @@ class Requeued(Struct, frozen=True):
     number: int
 
 
+class Dropped(Struct, frozen=True):
+    """A message that was let go of."""
+
+    number: int
+
+
 def version() -> str:
     """Flyball's version."""
     from importlib.metadata import version as installed
 
     return installed("flyball")
+
+
+def _numbered(number: str) -> int:
+    """A number of what was put aside."""
+    if number.isascii() and number.isdecimal() and len(number) < 19:
+        return int(number)
+    raise _not_put_aside(number)
+
+
+def _not_put_aside(number: str) -> NotFound:
+    return NotFound(f"nothing with the number {number[:100]!r} was put aside")
 
 
 def server_operations(metrics: Metrics) -> list[Operation]:
@@ -101,11 +118,16 @@ def server_operations(metrics: Metrics) -> list[Operation]:
         return Answer(Letters(() if dead is None else tuple(await dead.list())))
 
     async def requeue_dead_letter(asking: Asking) -> Answer:
-        dead, number = asking.service.dead, asking.values["number"]
-        known = number.isascii() and number.isdecimal() and len(number) < 19
-        if dead is None or not known or not await dead.requeue(int(number)):
-            raise NotFound(f"nothing with the number {number[:100]!r} was put aside")
-        return Answer(Requeued(int(number)), 202)
+        dead, number = asking.service.dead, _numbered(asking.values["number"])
+        if dead is None or not await dead.requeue(number):
+            raise _not_put_aside(asking.values["number"])
+        return Answer(Requeued(number), 202)
+
+    async def drop_dead_letter(asking: Asking) -> Answer:
+        dead, number = asking.service.dead, _numbered(asking.values["number"])
+        if dead is None or not await dead.drop(number):
+            raise _not_put_aside(asking.values["number"])
+        return Answer(Dropped(number))
 
     return [
         Operation(
@@ -157,6 +179,16 @@ def server_operations(metrics: Metrics) -> list[Operation]:
             requeue_dead_letter,
             scope=Scope.ADMIN,
             gives={202: Requeued},
+            problems=(400, 404),
+            tag="server",
+        ),
+        Operation(
+            "DELETE",
+            "/api/dead-letters/{number}",
+            "Let go of it: nobody does it",
+            drop_dead_letter,
+            scope=Scope.ADMIN,
+            gives={200: Dropped},
             problems=(404,),
             tag="server",
         ),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from flyball.core.errors import FlyballError
 from flyball.runtime.nats.accounts.claims import deletion_claims
 from flyball.runtime.nats.accounts.folder import Account, Folder
-from flyball.runtime.nats.accounts.furnishing import furnish
+from flyball.runtime.nats.accounts.furnishing import furnish, limit_dead
 from flyball.runtime.nats.accounts.quota import Quota
 from flyball.runtime.nats.accounts.system import system_account
 from flyball.runtime.nats.connection import Connection, NatsOptions, connect
@@ -117,7 +117,9 @@ class Tenancy:
             options = self._options
             salt = token_hex(12)
             return await furnish(
-                connection, Layout(options.partitions, options.replicas, apart=True, salt=salt)
+                connection,
+                Layout(options.partitions, options.replicas, apart=True, salt=salt),
+                self._folder.account(tenant).quota.disk,
             )
         finally:
             await connection.aclose()
@@ -129,7 +131,13 @@ class Tenancy:
             UnknownTenant: there is none.
             JournalFailure: not all servers have learnt it.
         """
-        return await self._push(self._folder.change(replace(self._folder.account(tenant), quota=quota)))
+        known = await self._push(self._folder.change(replace(self._folder.account(tenant), quota=quota)))
+        connection = await self._enter(tenant)
+        try:
+            await limit_dead(connection, quota.disk)
+        finally:
+            await connection.aclose()
+        return known
 
     async def revoke(self, tenant: str, role: Role, *, but_newest: bool = False) -> list[str]:
         """Let in no more who has credentials of a role; the keys. Who is in with them is put out.
