@@ -1,7 +1,8 @@
 """Files of tests are kept in memory where there is room for them: most of what they wait for is a disk.
 
-Every append of a journal is synced, and every stream that a server makes and deletes: on a disk that others use
-too this takes ten times as long. What is synced is the same; that it outlives the power is for `tests/power`.
+Every append of a journal is synced, and every stream that a server makes and deletes: on a disk that others
+use too this takes ten times as long. What is synced is the same; that it outlives the power is what
+`tests/power` is for.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def keep_in_memory() -> None:
 
 
 def _has_room(folder: Path) -> bool:
-    """Whether a folder is there, has room, and holds programs: containers often have one that does neither."""
+    """Whether a folder is there, has room, and may hold programs: that of a container often does neither."""
     try:
         status = os.statvfs(folder)
     except OSError:

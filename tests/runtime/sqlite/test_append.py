@@ -88,6 +88,7 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.integration
 async def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
     async with SQLiteJournal(small_disk / "runs.db") as journal:
