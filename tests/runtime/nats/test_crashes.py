@@ -22,7 +22,7 @@ from tests.runtime.nats.crashing import APART, TOGETHER, Crews, Doom, Life, Poin
 from tests.runtime.nats.reference_loops import ONCE, Approved, Asked, SideBySide, Unanswered
 from tests.runtime.nats.side_by_side import accounts
 
-AT_ONCE = 32
+AT_ONCE = 16
 """How many cases run side by side: more of them only wait for each other."""
 PARTS: dict[str, tuple[Reference, Crews, int]] = {
     "tools side by side": (SideBySide(), APART, 4),
