@@ -21,21 +21,23 @@ unexport PYTHONDONTWRITEBYTECODE
 
 SUITE := --inline-snapshot disable --ignore tests/browser --ignore tests/power
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal $(SUITE)
+# Who runs servers waits for them half of the time: another may work meanwhile.
+WAITING := $(if $(filter auto,$(WORKERS)),-n $(shell expr $$(nproc 2>/dev/null || echo 2) \* 3 / 2))
 
 # What failed among others is run again, alone: what fails again fails; what holds then is a test that a busy machine
 # fails, or a race of ours. Either is told by its name and is to be mended, but holds nobody else up.
-twice = $(RUN) -m pytest -q $(PARALLEL) $(1) || { printf '\n== what failed, alone ==\n'; \
+twice = $(RUN) -m pytest -q $(PARALLEL) $(2) $(1) || { printf '\n== what failed, alone ==\n'; \
 	$(RUN) -m pytest --last-failed --last-failed-no-failures none -rA --show-capture no $(SUITE) $(1); }
 
 heading = @printf '\n== %s ==\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser lint types contracts unit coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak power-loss sizing format lock clean
+.PHONY: help setup demo test test-browser lint types contracts suite unit integration coverage properties bench bench-peers bench-control bench-local bench-retrieval bench-nats bench-http bench-api attack-api soak power-loss sizing format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-22s%s\n", $$1, $$2 }'
 
-test: lint types contracts unit properties ## Check everything: lint, types, import contracts, tests
+test: lint types contracts suite ## Check everything: lint, types, import contracts, all tests
 	$(heading) 'all good'
 
 test-browser: $(READY) ## Check the studio in a real browser: it needs chromium (apt-get install chromium)
@@ -61,9 +63,17 @@ contracts: $(READY) ## Check that imports go down only
 	$(heading) 'import contracts'
 	@$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-logo --no-cache
 
-unit: $(READY) ## Run the tests, or some of them: make unit ARGS="tests/core -k usage"
+suite: $(READY) ## Run all tests: those of unit, integration and properties, each once and with all examples
 	$(heading) tests
-	@$(if $(ARGS),$(RUN) -m pytest -q $(ARGS),$(call twice,-m 'not slow' --hypothesis-profile brief))
+	@$(call twice,$(ARGS),$(WAITING))
+
+unit: $(READY) ## Run what needs no process and no server, or what you name: make unit ARGS="tests/core -k usage"
+	$(heading) 'unit tests'
+	@$(if $(ARGS),$(RUN) -m pytest -q $(ARGS),$(call twice,-m 'not integration and not slow' --hypothesis-profile brief))
+
+integration: $(READY) ## Run what begins processes and servers, or goes through a whole program
+	$(heading) 'integration tests'
+	@$(call twice,-m 'integration and not slow' --hypothesis-profile brief $(ARGS),$(WAITING))
 
 coverage: $(READY) ## Run the tests, and see which lines and branches they leave out
 	$(heading) coverage
@@ -71,7 +81,7 @@ coverage: $(READY) ## Run the tests, and see which lines and branches they leave
 
 properties: $(READY) ## Run what takes long: properties with all their examples, slow tests
 	$(heading) properties
-	@$(call twice,-m 'hypothesis or seeded or slow' $(ARGS))
+	@$(call twice,-m 'hypothesis or seeded or slow' $(ARGS),$(WAITING))
 
 bench: $(READY) ## Measure flyball beside its floor
 	$(heading) bench

@@ -14,13 +14,24 @@ import signal
 import pytest
 from hypothesis import Phase, settings
 
+from tests.in_memory import keep_in_memory
 from tests.no_network import forbid_network
+from tests.tiers import (
+    pytest_collection_modifyitems,
+    pytest_ignore_collect,
+    pytest_runtest_protocol,
+    refuse_unmarked_processes,
+)
+
+__all__ = ["pytest_collection_modifyitems", "pytest_ignore_collect", "pytest_runtest_protocol"]
 
 # Promises that are kept in the package are told as well as our own when they are broken.
 pytest.register_assert_rewrite("flyball.testing.conformance")
 
 os.environ["FLYBALL_ALLOW_MODEL_REQUESTS"] = "0"
 forbid_network()
+keep_in_memory()
+refuse_unmarked_processes()
 
 # What a script starts in the background ignores Ctrl-C, and so does all that it starts: tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,9 +7,11 @@ gone blind (a package renamed, a pattern that matches nothing) is found as surel
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,7 @@ class Checkout:
     def __init__(self, package: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.package = package
         self._capsys = capsys
+        self._before: dict[Path, tuple[bytes, int] | None] = {}
 
     def plant(self, module: str, line: str) -> None:
         """Write a line at the end of a module; make the module, and its packages, where they do not exist."""
@@ -37,15 +40,33 @@ class Checkout:
         folder = self.package
         for package in packages:
             folder /= package
-            folder.mkdir(exist_ok=True)
-            (folder / "__init__.py").touch()
+            if not folder.exists():
+                self._before[folder] = None
+                folder.mkdir()
+                (folder / "__init__.py").touch()
         file = folder / name / "__init__.py" if (folder / name).is_dir() else folder / f"{name}.py"
+        there = file.exists()
+        self._before.setdefault(file, (file.read_bytes(), file.stat().st_mtime_ns) if there else None)
         with file.open("a") as out:
             out.write(f"\n{line}\n")
 
+    def restore(self) -> None:
+        """Take away all that was planted."""
+        for path, before in self._before.items():
+            if before is not None:
+                text, changed = before
+                path.write_bytes(text)
+                os.utime(path, ns=(changed, changed))
+            elif path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
     def broken(self) -> set[str]:
         """The ids of the contracts that import-linter now calls broken; the others it must call kept."""
-        passed = use_cases.lint_imports(str(CONFIG), cache_dir=None, is_debug_mode=True, no_logo=True)
+        # What has not changed since the last time, going by when it was written, is not read again.
+        kept = str(self.package.parent / "cache")
+        passed = use_cases.lint_imports(str(CONFIG), cache_dir=kept, is_debug_mode=True, no_logo=True)
         lines = self._capsys.readouterr().out.splitlines()
 
         def said(verdict: str) -> set[str]:
@@ -61,16 +82,25 @@ class Checkout:
         return broken
 
 
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Checkout:
-    configure()
-    copy = tmp_path / "flyball"
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    copy = tmp_path_factory.mktemp("checkout") / "flyball"
     shutil.copytree(ROOT / "src" / "flyball", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@pytest.fixture
+def checkout(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Checkout]:
+    configure()
     # Whoever looks for the package now finds the copy first.
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(copied.parent), *sys.path])
     monkeypatch.delitem(sys.modules, "flyball", raising=False)
     importlib.invalidate_caches()
-    return Checkout(copy, capsys)
+    checkout = Checkout(copied, capsys)
+    yield checkout
+    checkout.restore()
 
 
 def test_the_tree_keeps_every_contract(checkout: Checkout) -> None:
@@ -141,6 +171,19 @@ def test_siblings_may_not_import_in_a_circle(checkout: Checkout) -> None:
     checkout.plant("core.planted_one", "import flyball.core.planted_two")
     checkout.plant("core.planted_two", "def late():\n    import flyball.core.planted_one")
     assert checkout.broken() == {"acyclic"}
+
+
+def test_what_is_planted_is_taken_away(checkout: Checkout) -> None:
+    def all_of_it() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in checkout.package.rglob("*.py")}
+
+    before = all_of_it()
+    checkout.plant("new.planted", "import json")
+    checkout.plant("orchestrate.machine", "import asyncio")
+    assert checkout.broken() == {"layers", "machine-pure"}
+    checkout.restore()
+    assert all_of_it() == before
+    assert checkout.broken() == set()
 
 
 def test_every_contract_has_been_broken_here() -> None:

@@ -21,6 +21,7 @@ def _models_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ig
     monkeypatch.setenv("FLYBALL_ALLOW_MODEL_REQUESTS", "1")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("case", ["memory", "tokens"])
 def test_requests_are_measured_beside_handle(
     case: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -33,6 +34,7 @@ def test_requests_are_measured_beside_handle(
     assert figures[0]["floor"] > 0
 
 
+@pytest.mark.integration
 def test_followers_are_told_everything_once(capsys: pytest.CaptureFixture[str]) -> None:
     status = main([*BRIEF, "--only", "followers"])
     said = capsys.readouterr().out
@@ -41,6 +43,7 @@ def test_followers_are_told_everything_once(capsys: pytest.CaptureFixture[str]) 
     assert status == ("✗" in said)
 
 
+@pytest.mark.integration
 def test_the_way_of_pieces_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
     status = main([*BRIEF, "--only", "first-byte", "--timed", "5", "--others", "2"])
     said = capsys.readouterr().out

@@ -115,6 +115,7 @@ def test_of_several_processes_the_lowest_figures_count() -> None:
     assert lowest([*outcomes, void]) == void
 
 
+@pytest.mark.integration
 def test_the_whole_command_runs(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     finished = subprocess.run(

@@ -19,6 +19,7 @@ def test_the_server_asks_for_ten_calls_and_then_answers() -> None:
     assert server.answer(b'{"stream":true}').count(b"word ") == server.CHUNKS
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("case", ["turns", "together", "stream"])
 @pytest.mark.parametrize("client", ["floor", "flyball"])
 def test_clients_do_the_work(client: str, case: str) -> None:
@@ -32,6 +33,7 @@ def test_clients_do_the_work(client: str, case: str) -> None:
     assert json.loads(done.stdout)["cpu"] > 0
 
 
+@pytest.mark.integration
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYBALL_ALLOW_MODEL_REQUESTS", "1")
     status = main(["--rounds", "1", "--only", "stream", "--no-peers"])

@@ -44,6 +44,7 @@ def test_the_fastest_rounds_are_compared() -> None:
     assert speed([40.0], [36.0]).met
 
 
+@pytest.mark.integration
 def test_a_real_engine_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "1")
     model = write_tiny_model(tmp_path / "tiny.gguf")

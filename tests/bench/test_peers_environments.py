@@ -99,12 +99,14 @@ def test_what_is_not_as_pinned_is_not_installed(tiny: Framework, tmp_path: Path)
     assert not is_ready(tiny, tmp_path / "environments")
 
 
+@pytest.mark.integration
 def test_a_place_that_cannot_be_written_to_is_told(tiny: Framework, tmp_path: Path) -> None:
     (tmp_path / "environments").write_text("a file, no folder")
     with pytest.raises(Unavailable, match=r"^tiny: cannot make its environment: "):
         python_of(tiny, tmp_path / "environments")
 
 
+@pytest.mark.integration
 def test_flyball_runs_where_the_command_does() -> None:
     assert is_ready(FLYBALL)
     assert python_of(FLYBALL) == Path(sys.executable)
@@ -113,6 +115,7 @@ def test_flyball_runs_where_the_command_does() -> None:
     assert told.imported.startswith("from flyball import")
 
 
+@pytest.mark.integration
 def test_a_framework_that_is_not_there_is_told_in_a_line() -> None:
     gone = Framework("gone", "bench.peers.gone_peer", None)
     with pytest.raises(
@@ -133,6 +136,7 @@ def test_each_peer_is_pinned_by_hash_and_names_no_index(peer: Framework) -> None
     assert any(pin.startswith(f"{wanted}==") for pin in pins)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 def test_each_peer_has_its_file(peer: Framework) -> None:
     file = Path(__file__).resolve().parents[2] / (peer.module.replace(".", "/") + ".py")

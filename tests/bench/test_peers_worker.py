@@ -118,6 +118,7 @@ def subject(name: str, module: str) -> Subject:
     return Subject(Framework(name, module, None), PYTHON, About({}, "", "import json"))
 
 
+@pytest.mark.integration
 def test_frameworks_take_turns_and_one_that_fails_does_not_stop_the_others() -> None:
     subjects = [
         subject("flyball", FLYBALL.module),
@@ -133,6 +134,7 @@ def test_frameworks_take_turns_and_one_that_fails_does_not_stop_the_others() -> 
     )
 
 
+@pytest.mark.integration
 def test_imports_are_measured_in_processes_of_their_own() -> None:
     wrong = subject("wrong", "json")._replace(about=About({}, "", "import no_such_peer"))
     results = measure(ROW["import"], [subject("right", "json"), wrong], ONCE)
@@ -142,6 +144,7 @@ def test_imports_are_measured_in_processes_of_their_own() -> None:
     )
 
 
+@pytest.mark.integration
 def test_a_worker_that_ended_is_asked_without_harm() -> None:
     with Worker(Framework("gone", "no_such_peer", None), PYTHON, "W1", 1) as worker:
         worker.wait_until_ready()
@@ -150,6 +153,7 @@ def test_a_worker_that_ended_is_asked_without_harm() -> None:
         assert worker.result.void.startswith("its process failed")
 
 
+@pytest.mark.integration
 def test_a_worker_that_dies_while_it_is_asked_is_heard_of() -> None:
     with Worker(FLYBALL, PYTHON, "W1", 1) as worker:
         worker.wait_until_ready()
@@ -160,6 +164,7 @@ def test_a_worker_that_dies_while_it_is_asked_is_heard_of() -> None:
         assert worker.result == Result(void="its process failed: it ended without a word")
 
 
+@pytest.mark.integration
 def test_who_is_far_from_the_fastest_is_asked_once() -> None:
     with Worker(FLYBALL, PYTHON, "W1", 1) as worker:
         worker.wait_until_ready()

@@ -18,6 +18,7 @@ from flyball.inference.permission import VARIABLE
 from tests.constraint.grammar.tiny_model import write_tiny_model
 
 
+@pytest.mark.integration
 def test_there_are_many_questions_and_their_sections_are_there() -> None:
     questions = all_questions()
     assert len(questions) >= 40
@@ -69,6 +70,7 @@ def test_the_command_runs_without_a_model(tmp_path: Path) -> None:
     assert "without the embedded engine's embeddings" in out.getvalue()
 
 
+@pytest.mark.integration
 def test_the_command_runs_with_a_real_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "1")
     model = f"local:{write_tiny_model(tmp_path / 'tiny.gguf')}"

@@ -80,6 +80,7 @@ async def test_it_sees_what_others_add_and_shares_a_file(tmp_path: Path) -> None
         assert await one.documents() == []
 
 
+@pytest.mark.integration
 def test_a_process_that_is_killed_keeps_what_it_did(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     code = (

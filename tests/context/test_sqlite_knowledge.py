@@ -106,6 +106,7 @@ async def test_a_file_keeps_its_notes(tmp_path: Path) -> None:
         assert await base.retrieve("library") == LIBRARY
 
 
+@pytest.mark.integration
 def test_a_process_that_is_killed_keeps_what_it_stored(tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     code = (

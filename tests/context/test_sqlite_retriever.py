@@ -73,6 +73,7 @@ async def test_what_is_removed_leaves_no_words() -> None:
         assert await index.retrieve("tea biscuits", 0) == []
 
 
+@pytest.mark.integration
 def test_a_process_that_is_killed_keeps_what_it_did(tmp_path: Path) -> None:
     path = tmp_path / "index.db"
     code = (
@@ -90,6 +91,7 @@ def test_a_process_that_is_killed_keeps_what_it_did(tmp_path: Path) -> None:
         assert [chunk.content for chunk in asyncio.run(index.retrieve("tea bread", 0))] == ["new tea"]
 
 
+@pytest.mark.integration
 def test_a_replacement_that_is_cut_off_changes_nothing(tmp_path: Path) -> None:
     """The process dies inside the transaction, with the old chunks taken out and half of the new ones in."""
     path = tmp_path / "index.db"
@@ -111,6 +113,7 @@ def test_a_replacement_that_is_cut_off_changes_nothing(tmp_path: Path) -> None:
         assert [chunk.content for chunk in asyncio.run(index.retrieve("tea more", 0))] == ["old tea"]
 
 
+@pytest.mark.integration
 async def test_tasks_threads_and_processes_at_once(tmp_path: Path) -> None:
     path = tmp_path / "index.db"
     code = (

@@ -170,6 +170,7 @@ def test_the_types_are_plain_too() -> None:
     assert plain == ["a", 3, "yes"]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("hash_seed", ["0", "1", "2", "3"])
 def test_sets_have_one_order_in_every_process(hash_seed: str) -> None:
     import subprocess

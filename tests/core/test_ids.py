@@ -69,6 +69,7 @@ def test_two_sources_make_different_ids(monkeypatch: pytest.MonkeyPatch) -> None
     assert IdSource()() != IdSource()()
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 def test_a_forked_child_makes_other_ids_than_its_parent() -> None:
     read, write = os.pipe()

@@ -92,6 +92,7 @@ async def test_what_shares_words_is_near() -> None:
     assert repr(embedder) == "HashedEmbedder(1024, letters=4)"
 
 
+@pytest.mark.integration
 def test_another_process_gives_the_same_vector() -> None:
     code = (
         "import asyncio\nfrom flyball.inference.hashed_embedder import HashedEmbedder\n"

@@ -168,6 +168,7 @@ def test_no_model_and_no_engine_are_typed_errors() -> None:
         resolve_engine("nobody:x")
 
 
+@pytest.mark.integration
 def test_known_names_need_no_look_at_what_is_installed() -> None:
     code = (
         "import sys; from flyball.inference.registry import resolve_engine; resolve_engine('test');"

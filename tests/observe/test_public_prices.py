@@ -147,6 +147,7 @@ def test_a_missing_package_is_named_when_the_tracker_is_made(monkeypatch: pytest
     assert CostTracker({"gpt-5": ModelPricing(1, 1)}).record("gpt-5", Usage(1)).total == 1
 
 
+@pytest.mark.integration
 def test_prices_of_ones_own_load_no_list() -> None:
     code = (
         "import sys; from flyball import CostTracker, ModelPricing, Usage;"

@@ -324,6 +324,7 @@ async def test_a_store_that_fails_is_recorded_and_the_answer_counts() -> None:
     assert event.error.message == "a delivery failed: ValueError: no stamps"
 
 
+@pytest.mark.integration
 def test_a_run_that_is_killed_while_it_stores_stores_again(tmp_path: Path) -> None:
     def run() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tests.orchestrate.stored_after_a_kill", str(tmp_path)]

@@ -42,12 +42,14 @@ def begun() -> tuple[list[Event], State]:
     return events, fold(events)
 
 
+@pytest.mark.integration
 def test_a_run_whose_process_runs_is_under_way(gone: str) -> None:
     events, state = begun()
     assert standing(events, state, this_process()) == "executing"
     assert standing(events, state, gone) == INTERRUPTED
 
 
+@pytest.mark.integration
 def test_a_process_that_nobody_has_asked_how_it_ended_has_ended() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
     assert child.stdout is not None
@@ -64,6 +66,7 @@ def test_what_cannot_be_told_has_its_stage(process: str) -> None:
     assert standing(*begun(), f"{platform.node()}/1") == "executing", "it may belong to somebody else"
 
 
+@pytest.mark.integration
 def test_who_took_over_is_not_known(gone: str) -> None:
     events, _ = begun()
     events.append(Resumed(NEVER, 1, 1))
@@ -75,6 +78,7 @@ def test_a_run_whose_time_is_up_is_not_under_way() -> None:
     assert standing(events, replace(state, deadline=1.0), this_process()) == INTERRUPTED
 
 
+@pytest.mark.integration
 def test_what_waits_or_is_over_is_not_interrupted(gone: str) -> None:
     events, state = begun()
     assert standing(events, replace(state, paused=True), gone) == "paused"
@@ -88,6 +92,7 @@ def flow_begun() -> tuple[list[Event], FlowState]:
     return events, fold_flow(events)
 
 
+@pytest.mark.integration
 def test_a_flow_stands_as_a_run_does(gone: str) -> None:
     events, state = flow_begun()
     assert standing(events, state, this_process()) == "executing"

@@ -240,6 +240,7 @@ async def test_it_is_filled_from_dependencies() -> None:
     assert model.last.messages[0].parts == (Text("Be brief."), Text("You serve {{ who }}."))
 
 
+@pytest.mark.integration
 def test_jinja_is_imported_by_who_uses_it() -> None:
     code = (
         "import sys, flyball; made = flyball.JinjaTemplate; assert 'jinja2' not in sys.modules; "

@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.integration
 def test_pydantic_is_loaded_with_the_first_tool_and_not_before():
     script = """
 import sys

@@ -112,6 +112,7 @@ def limited(bytes_of_a_file: int, *argv: str) -> Said:
     return Said(finished.returncode, finished.stdout, finished.stderr)
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no limits to set here")
 def test_a_disk_that_fills_up(home: Path, hub: Hub) -> None:
     said = limited(100_000, "models", "pull", REFERENCE)

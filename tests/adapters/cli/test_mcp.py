@@ -34,6 +34,7 @@ def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(file)
 
 
+@pytest.mark.integration
 def test_what_a_server_offers(flyball: Flyball, servers: str) -> None:
     said = flyball("mcp", "tools", odd())
     assert (said.code, said.err) == (0, "")
@@ -52,6 +53,7 @@ def test_what_a_server_offers(flyball: Flyball, servers: str) -> None:
     assert "no tools" in flyball("mcp", "tools", odd("no tools")).out
 
 
+@pytest.mark.integration
 def test_a_server_that_cannot_be_used(flyball: Flyball) -> None:
     said = flyball("mcp", "tools", odd("exits"))
     assert said.code == 5
@@ -67,6 +69,7 @@ def test_a_server_that_cannot_be_used(flyball: Flyball) -> None:
     assert flyball("mcp", "tools").code == 2
 
 
+@pytest.mark.integration
 def test_a_call_is_approved_by_somebody_unless_it_only_reads(flyball: Flyball) -> None:
     said = flyball("ask", "Go.", "-m", "scripted:forecast", "--mcp", odd(), "-q")
     assert (said.code, "nobody is here to approve it" in said.out) == (0, True)
@@ -76,6 +79,7 @@ def test_a_call_is_approved_by_somebody_unless_it_only_reads(flyball: Flyball) -
     assert "nobody is here to approve it" in said.out
 
 
+@pytest.mark.integration
 def test_a_run_is_gone_on_with_by_the_servers_that_it_began_with(
     flyball: Flyball, home: Path, servers: str
 ) -> None:
@@ -88,6 +92,7 @@ def test_a_run_is_gone_on_with_by_the_servers_that_it_began_with(
     assert (again.code, "It says: go: " in again.out) == (0, True)
 
 
+@pytest.mark.integration
 def test_servers_that_are_named_anew_go_first(flyball: Flyball) -> None:
     flyball("ask", "Go.", "-m", "scripted:forecast", "--mcp", odd(), "--yes")
     other = flyball("fork", "last", "--at", "0", "--yes", "-q", "--mcp", odd("refuses"))
@@ -105,6 +110,7 @@ def test_a_run_that_was_stopped_is_resumed_with_its_servers(process: Flyball, se
     assert "It says: go: " in said.out
 
 
+@pytest.mark.integration
 def test_a_conversation_keeps_its_servers(flyball: Flyball) -> None:
     lines = "Go.\n/model scripted:forecast\nAgain.\n"
     said = flyball("chat", "-m", "scripted:forecast", "--mcp", odd(), "--yes", "-q", stdin=lines)

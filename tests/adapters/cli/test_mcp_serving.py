@@ -35,6 +35,7 @@ def text_of(result: CallToolResult) -> str:
     return "\n".join([part.text for part in result.content if isinstance(part, TextContent)])
 
 
+@pytest.mark.integration
 async def test_what_agents_print_does_not_reach_the_client(home: Path, tmp_path: Path) -> None:
     journal, log = tmp_path / "runs.db", tmp_path / "stderr"
     argv = (MODULE, "--journal", str(journal), "--deps", f"{AGENTS}:made", "--tools", "--yes")

@@ -146,6 +146,7 @@ def test_a_killed_run_is_gone_on_with(start: Start, flyball: Flyball, process: F
     assert said.json["loop_id"] == runs[0]["run"]
 
 
+@pytest.mark.integration
 def test_an_interruption_before_anything_is_recorded(home: Path) -> None:
     """Ctrl-C while stdin is being read."""
     child = subprocess.Popen(
@@ -166,6 +167,7 @@ def test_an_interruption_before_anything_is_recorded(home: Path) -> None:
     assert (child.returncode, out, err) == (130, "", "flyball: CANCELLED_SIGNAL: interrupted\n")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("argv", [("ask", "x", "-m", "scripted:lines"), ("why",)], ids=["ask", "why"])
 def test_a_reader_that_leaves_is_no_error(home: Path, flyball: Flyball, argv: tuple[str, ...]) -> None:
     if argv == ("why",):
@@ -189,6 +191,7 @@ def test_closed_streams(process: Flyball, home: Path) -> None:
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "yes\n", "")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "argv",
     [("ask", "hi", "-m", "test"), ("ask", "hi", "-m", "test", "--json"), ("runs",), ("--help",)],
@@ -226,6 +229,7 @@ def test_where_nobody_can_be_told_the_exit_code_tells(process: Flyball, home: Pa
         assert (finished.returncode, finished.stdout, finished.stderr) == (3, "", "")
 
 
+@pytest.mark.integration
 def test_a_missing_extra_is_one_line(home: Path) -> None:
     code = (
         "import sys\n"
@@ -247,6 +251,7 @@ def test_a_missing_extra_is_one_line(home: Path) -> None:
     )
 
 
+@pytest.mark.integration
 def test_help_loads_no_command(home: Path) -> None:
     code = (
         "import sys\nfrom flyball.adapters.cli import main\nmain(['--help'])\n"

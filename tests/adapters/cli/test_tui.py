@@ -132,6 +132,7 @@ def test_what_cannot_be_is_told(flyball: Flyball, words: tuple[str, ...], said: 
     assert told.err.startswith("flyball: CONFIG_")
 
 
+@pytest.mark.integration
 def test_without_its_extra_it_says_what_to_install() -> None:
     command = [sys.executable, "-c", _WITHOUT]
     told = subprocess.run(command, check=False, capture_output=True, timeout=60, text=True)
@@ -140,5 +141,6 @@ def test_without_its_extra_it_says_what_to_install() -> None:
     assert "pip install 'flyball[tui]'" in told.stderr
 
 
+@pytest.mark.integration
 def test_help_loads_nothing_of_it() -> None:
     subprocess.run([sys.executable, "-c", _HELP], check=True, capture_output=True, timeout=60)

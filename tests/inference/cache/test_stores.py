@@ -145,6 +145,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.integration
 async def test_several_processes_use_one_file(tmp_path: Path) -> None:
     """Also where none of them has made it before."""
     path = tmp_path / "new" / "a.db"

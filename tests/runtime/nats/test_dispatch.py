@@ -266,7 +266,7 @@ async def test_what_others_say_to_a_loop_is_told_on_its_channel(journal: NatsJou
 
 
 async def test_who_comes_later_goes_on_telling(journal: NatsJournal) -> None:
-    async with Crew(journal, agents(), ["loop", "model", "tools"]):
+    async with Crew(journal, agents(), ["loop", "model", "tools"], hold=1.0):
         async with working(journal, hold=1.0) as channel:
             await channel.say(message(channel, "book it"))
             place, told = await until(channel, "prompt")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -344,7 +346,10 @@ async def test_nobody_works(runtime: NatsRuntime, monkeypatch: pytest.MonkeyPatc
         return await waited(loop_id, length, 0.1)
 
     with monkeypatch.context() as hurry:
-        hurry.setattr(runtime.journal, "wait", impatient)  # the server itself has all the time it needs
+        # Time runs for who waits, a minute at a look; the server itself has all the time it needs.
+        hurry.setattr(runtime.journal, "wait", impatient)
+        clock = SimpleNamespace(monotonic=count(0.0, 60.0).__next__)
+        hurry.setattr("flyball.runtime.nats.runtime.time", clock)
         with pytest.raises(JournalUnreachable, match="no loop worker has taken up"):
             await agent.run("hi", runtime=runtime, loop_id="later")
     # It is not lost: whoever comes takes it up.

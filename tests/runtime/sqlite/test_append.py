@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from collections.abc import Generator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -88,6 +89,7 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.integration
 async def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
     async with SQLiteJournal(small_disk / "runs.db") as journal:
@@ -259,6 +261,18 @@ async def test_the_log_does_not_grow_without_end(path: Path) -> None:
                 length = await journal.append("loop", [long_event(300_000 + k)], length)
             log = os.stat(f"{path}-wal").st_size
             assert log < 14_000_000, f"{log} bytes of log after 18 MB of events"
+
+
+def test_nobody_appends_in_place_while_the_log_is_much_too_long(path: Path) -> None:
+    with closing(connect(str(path), "normal")) as writing, closing(connect(str(path), "normal")) as moving:
+        watched, numbers = store.Store(writing, moving, str(path)), count()
+        for _ in range(2):
+            appended = 0
+            while appended < 60 and watched.append_now([("loop", next(numbers), 0, b"x" * 300_000)]):
+                appended += 1
+            assert 20 < appended < 40, "8 MB of log, in pieces of 0.3"
+            watched.checkpoint(deadline=0.0)
+            numbers = count(next(numbers) - 1)  # the one that was refused is the next
 
 
 def test_nobody_writes_during_a_checkpoint(path: Path) -> None:

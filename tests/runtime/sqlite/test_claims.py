@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ async def test_closing_the_journal_lets_go_of_all(path: Path) -> None:
     assert not other.is_claimed("l2")
 
 
+@pytest.mark.integration
 def test_a_process_that_is_killed_has_nothing(path: Path) -> None:
     claims = FileClaims(str(path))
     with claiming(path) as child:
@@ -77,6 +79,7 @@ def test_a_process_that_is_killed_has_nothing(path: Path) -> None:
     assert not claims.is_claimed("l1")
 
 
+@pytest.mark.integration
 def test_a_fork_neither_has_its_parents_claims_nor_ends_them(path: Path) -> None:
     claims = FileClaims(str(path))
     claim = claims.claim("l1")
@@ -90,6 +93,7 @@ def test_a_fork_neither_has_its_parents_claims_nor_ends_them(path: Path) -> None
     assert FileClaims(str(path)).is_claimed("l1")
 
 
+@pytest.mark.integration
 def test_an_orphan_of_a_dead_process_keeps_nothing(path: Path) -> None:
     forking = CLAIMING.replace(
         "sys.stdin.readline()", "import os\nif os.fork() == 0: sys.stdin.readline()\nos._exit(0)"
@@ -121,6 +125,7 @@ def test_a_file_that_was_removed_is_made_anew_with_all_that_is_claimed(path: Pat
     assert not other.is_claimed("l1")
 
 
+@pytest.mark.integration
 def test_who_only_asks_is_in_nobodys_way(path: Path) -> None:
     claims = FileClaims(str(path))
     asking = CLAIMING.partition("claim = ")[0] + "print(flush=True)\nwhile True: claims.is_claimed('l1')"

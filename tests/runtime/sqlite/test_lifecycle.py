@@ -247,6 +247,7 @@ async def test_a_long_loop_is_read_without_holding_up_others(path: Path) -> None
         assert turns >= 3
 
 
+@pytest.mark.integration
 def test_importing_flyball_does_not_import_sqlite() -> None:
     import subprocess
 

@@ -23,6 +23,7 @@ from tests.runtime.sqlite.children import go, said, start
 SYNCHRONOUS = ("full", "normal")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("synchronous", SYNCHRONOUS)
 async def test_of_many_processes_one_wins_each_number(path: Path, synchronous: str) -> None:
     writers, appends = 3, 25
@@ -46,6 +47,7 @@ async def test_of_many_processes_one_wins_each_number(path: Path, synchronous: s
         assert await journal.integrity() == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("synchronous", SYNCHRONOUS)
 @pytest.mark.parametrize("acknowledged", [1, 40])
 async def test_what_was_acknowledged_survives_kill_9(path: Path, synchronous: str, acknowledged: int) -> None:
@@ -79,6 +81,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.integration
 async def test_a_writer_killed_inside_a_transaction_leaves_nothing(path: Path) -> None:
     async with SQLiteJournal(path) as journal:
         await journal.append("loop", numbered(1), 0)
@@ -91,6 +94,7 @@ async def test_a_writer_killed_inside_a_transaction_leaves_nothing(path: Path) -
         assert await journal.integrity() == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("synchronous", SYNCHRONOUS)
 async def test_another_process_wakes_those_who_wait(path: Path, synchronous: str) -> None:
     child = start("append", path, synchronous, 2)
@@ -105,6 +109,7 @@ async def test_another_process_wakes_those_who_wait(path: Path, synchronous: str
         assert await journal.read("loop") == numbered(2)
 
 
+@pytest.mark.integration
 def test_a_file_that_may_not_grow(path: Path) -> None:
     child = start("outgrow", path, "full")
     go(child)
@@ -160,6 +165,7 @@ if child:
 """
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("synchronous", SYNCHRONOUS)
 def test_a_forked_child_opens_the_file_for_itself(path: Path, synchronous: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(flyball.__file__).parents[1])}

@@ -7,7 +7,7 @@
     app                                the commands as one program: parsing, errors, exit codes
     shared places exits failing        options of all commands; folders; exit codes; errors as a line or JSON
     running threads                    the event loop, and signals; tools that do not end
-    streams screen                     stdout and stderr; what a terminal shows
+    streams screen logs                stdout and stderr; what a terminal shows; what is logged
     answering approving                an answer as it comes; a person's yes or no
     prompting loading                  the prompt; modules, schemas and grammars
     origin standing naming             what a run was begun with, how it stands, its id

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import shlex
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +13,7 @@ from msgspec.structs import replace
 
 from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.loading import agents_of
+from flyball.adapters.cli.logs import logging_to_stderr
 from flyball.adapters.cli.others import adapter
 from flyball.adapters.cli.running import run
 from flyball.adapters.cli.screen import err
@@ -62,8 +61,7 @@ def serve_mcp(
     if yes and cluster.named:
         raise UserError("--yes is for agents that run here; on NATS, give the workers' agents approval=")
     serve_stdio = adapter("mcp")
-    with wire() as (reading, writing):
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    with wire() as (reading, writing), logging_to_stderr():
         found = agents_of(agents) if agents is not None else []
         served = [*found, *[plain_agent(one) for one in model]]
         services = services_of([_approved(one) for one in served] if yes else served, deps, cluster, shared)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,6 +11,7 @@ from cyclopts import Parameter
 from flyball.adapters.cli.cluster import CLUSTER, Cluster
 from flyball.adapters.cli.endpoints import within_limits
 from flyball.adapters.cli.loading import agents_of, deps_of
+from flyball.adapters.cli.logs import logging_to_stderr
 from flyball.adapters.cli.policy import policy_of
 from flyball.adapters.cli.running import fast_loop, run
 from flyball.adapters.cli.screen import err
@@ -108,15 +107,15 @@ async def _up(agents: list[Any], port: int, deps: Any, policy: Policy) -> int:
 async def _work(options: NatsOptions, agents: list[Any], kinds: list[Kind], deps: Any, policy: Policy) -> int:
     from flyball.runtime.nats import Crew, NatsJournal
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
-    journal = await NatsJournal.open(options)
-    try:
-        async with journal, Crew(journal, agents, kinds, deps=deps, dispatch={"policy": policy}) as crew:
-            names = ", ".join([agent.spec.agent for agent in agents])
-            err().print(f"ready: {', '.join(kinds)} for {names}")
-            await crew.work()
-    except asyncio.CancelledError:
-        err().print("stopped: what was under way is done by others, or later")
+    with logging_to_stderr():
+        journal = await NatsJournal.open(options)
+        try:
+            async with journal, Crew(journal, agents, kinds, deps=deps, dispatch={"policy": policy}) as crew:
+                names = ", ".join([agent.spec.agent for agent in agents])
+                err().print(f"ready: {', '.join(kinds)} for {names}")
+                await crew.work()
+        except asyncio.CancelledError:
+            err().print("stopped: what was under way is done by others, or later")
     return 0
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -188,13 +189,20 @@ def _content(operation: Operation, kind: Any, schemas: dict[str, Any]) -> dict[s
 
 
 def openapi_operation(operations: Sequence[Operation], version: str, *, tokens: bool) -> Operation:
-    """The operation that gives the document, of these operations and of itself."""
+    """The operation that gives the document, of these operations and of itself.
+
+    It is written when it is first asked for: that takes longer than all else that a server begins with.
+    """
+    listed = tuple(operations)  # as they are now: others may be added that are not described
+
+    @cache
+    def written() -> bytes:
+        return document([*listed, own], version=version, tokens=tokens)
 
     async def read_openapi(asking: Asking) -> Answer:
-        return Answer(written)
+        return Answer(written())
 
     own = Operation(
         "GET", "/openapi.json", "This document", read_openapi, gives={200: dict[str, Any]}, tag="server"
     )
-    written = document([*operations, own], version=version, tokens=tokens)
     return own

@@ -29,6 +29,8 @@ _INSERTS = [
 _PAGE = 4096
 _LONG_LOG = 1000 * _PAGE
 """How long the log may be before it is moved into the file: SQLite's own number."""
+_LONGEST_LOG = 2 * _LONG_LOG
+"""How long it may be while somebody still appends in place."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.016
 
 
@@ -45,8 +47,12 @@ class Store:
         self.lock = threading.Lock()
 
     def append_now(self, rows: Sequence[Row]) -> bool:
-        """Append in place, if that can be done at once. False: nothing was written, for whatever reason."""
-        if not self.lock.acquire(blocking=False):
+        """Append in place, if that can be done at once. False: nothing was written, for whatever reason.
+
+        One is that the log is much too long: who moves it into the file has not come to it, while others kept
+        the processor and this connection. Who appends waits for that, as for anything that is queued.
+        """
+        if self._logged >= _LONGEST_LOG or not self.lock.acquire(blocking=False):
             return False
         try:
             if len(rows) <= _MOST_ROWS:

@@ -414,7 +414,7 @@ async def test_no_answer_of_a_server_purges_or_deletes_a_stream(acme: Operated, 
                 for name in before:
                     for subject, data in asked.items():
                         await line.publish(subject.partition("|")[0], data, f"$JS.API.STREAM.{deed}.{name}")
-            wish = b'{"batch": 1, "expires": 1000000000}'
+            wish = b'{"batch": 1, "expires": 100000000}'
             for word in (b"+WPI", b"-NAK", b"+ACK", b"+TERM", b'+NXT {"no_wait": true, "batch": 1}'):
                 message = None
                 while message is None or not message.reply:  # wishes of before may have had what was there
