@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import cache
@@ -205,6 +206,28 @@ async def test_several_that_are_over_are_told_the_oldest_first_and_are_past() ->
         for number, one in enumerate(told, 1):
             again = await caught_up(dispatcher.service, one.response_id)
             assert [two.response for two in again] == told[number:]
+
+
+async def test_a_loop_whose_end_is_not_recorded_yet_is_followed_to_it() -> None:
+    """Though its outcome is decided: it is told of as soon as it is."""
+    ((name, events),) = courses()[0].items()
+    events = [msgspec.structs.replace(event, at=time.time()) for event in events]
+    journal = MemoryJournal()
+    journal.put(name, events[:-1], 0)
+    async with dispatching(journal) as dispatcher, asyncio.timeout(PATIENCE):
+        later = await say(dispatcher, "Good day", by="cat")
+        for last in ("", later.response_id):
+            assert await caught_up(dispatcher.service, last) == []
+        box = Outbox(dispatcher.service)
+        async with (
+            aclosing(box.follow(CHANNEL)) as one,
+            aclosing(box.follow(CHANNEL, later.response_id)) as two,
+        ):
+            coming = [asyncio.ensure_future(anext(told)) for told in (one, two)]
+            await asyncio.sleep(0)
+            await journal.append(name, events[-1:], len(events) - 1)
+            assert [(await told).content for told in coming] == ["Hello", "Hello"]
+        assert await caught_up(dispatcher.service, "") == []
 
 
 async def test_of_a_loop_that_is_not_over_what_was_told_is_no_place_to_come_back_to() -> None:

@@ -7,6 +7,7 @@ queue       what happens from then on, in these and in those that begin
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -30,6 +31,8 @@ from flyball.orchestrate.service import Service
 _PAGE = 200
 """Loops that are asked for at once."""
 _ROOM = 256
+_DECIDED = 300.0
+"""Seconds within which a loop whose outcome is decided has its end recorded: until then it is not over."""
 _OVER = frozenset([str(stage) for stage in Stage if stage.is_terminal])
 
 
@@ -92,7 +95,7 @@ class Follower:
         while loops or heap:
             # A loop is read when it is its turn: nothing is told of it that was before it began.
             while loops and (not heap or loops[0][0] <= heap[0][0].at):
-                _, loop_id = loops.popleft()
+                _, loop_id, was_open = loops.popleft()
                 address = await whom_to_tell(self._service, loop_id)
                 if address is None:
                     continue
@@ -100,8 +103,8 @@ class Follower:
                 if not read.over:
                     going_on.append((loop_id, address, read.known))
                 for place, response in read.told:
-                    told_before = read.over and after is not None and place <= after
-                    if not told_before and self._user_id in ("", response.user_id):
+                    is_past = not was_open if after is None else place <= after
+                    if not (read.over and is_past) and self._user_id in ("", response.user_id):
                         heappush(heap, (place, response))
             if heap:
                 place, response = heappop(heap)
@@ -113,17 +116,21 @@ class Follower:
         for loop_id, address, known in going_on:
             self._follow(loop_id, address, known)
 
-    async def _loops(self, after: Place | None) -> deque[tuple[float, str]]:
-        """The loops of which something is to be told, with when they began, the oldest first."""
-        found: list[tuple[float, str]] = []
+    async def _loops(self, after: Place | None) -> deque[tuple[float, str, bool]]:
+        """The loops of which there may be something to tell, the oldest first.
+
+        Each with when it began, and whether it is surely not over.
+        """
+        found: list[tuple[float, str, bool]] = []
+        since = (time.time() if after is None else after.at) - _DECIDED
         query = LoopQuery(channel=self._channel, user_id=self._whose, roots_only=True, limit=_PAGE)
         while True:
             page = await self._service.loops(query)
             for one in page.loops:
-                new = one.stage not in _OVER or (after is not None and one.updated_at >= after.at)
-                if new and one.loop_id not in self._known:
+                is_open = one.stage not in _OVER
+                if (is_open or one.updated_at >= since) and one.loop_id not in self._known:
                     self._known.add(one.loop_id)
-                    found.append((one.started_at, one.loop_id))
+                    found.append((one.started_at, one.loop_id, is_open))
             if not page.next:
                 return deque(sorted(found))
             query = replace(query, cursor=page.next)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from math import inf
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.core.events import ChildStarted, Ended
 from flyball.core.forms.semstreams import UserResponse
@@ -73,7 +75,7 @@ async def retold(journal: Journal, audience: Audience, loop_id: str) -> Retold:
     """
     told: list[tuple[Place, UserResponse]] = []
     times: dict[str, list[float]] = {}
-    over = False
+    over, end = False, inf
     waiting = [loop_id]
     while waiting:
         name = waiting.pop()
@@ -83,14 +85,18 @@ async def retold(journal: Journal, audience: Audience, loop_id: str) -> Retold:
         times[name] = []
         for number, event in enumerate(events, 1):
             responses = await audience.told(telling, Recorded(number, event))
-            times[name].append(telling.at)
+            at = min(telling.at, end)
+            times[name].append(at)
             told += [
-                (Place(telling.at, name, number, which), response) for which, response in enumerate(responses)
+                (Place(at, name, number, which), replace(response, timestamp=at))
+                for which, response in enumerate(responses)
             ]
             if isinstance(event, ChildStarted):
                 waiting.append(event.loop_id)
         if name == loop_id:
             over = bool(events) and isinstance(events[-1], Ended)
+            if over:  # nothing under it happened after that, whatever somebody's clock says
+                end = telling.at
     told.sort(key=lambda one: one[0])
     return Retold(tuple(told), times, over)
 
