@@ -547,7 +547,7 @@ async def test_results_of_tools_cannot_speak_for_models(acme: Operated) -> None:
         assert not [one for one in await runtime.journal.read("one") if isinstance(one, SignalReceived)]
 
 
-GOOD = {"subject": "x", "headers": {}, "code": "X", "reason": "r", "at": 1.0, "times": 1}
+GOOD: dict[str, Any] = {"subject": "x", "headers": {}, "code": "X", "reason": "r", "at": 1.0, "times": 1}
 """What a worker writes beside a message that it puts aside."""
 
 
