@@ -542,17 +542,50 @@ async def test_a_filter_that_does_not_say_what_it_changed_leaves_one_text() -> N
     ]
 
 
-@pytest.mark.parametrize("mime", ["text/plain", "text/csv; charset=utf-8", "application/json"])
+@pytest.mark.parametrize(
+    "mime",
+    [
+        *[
+            "text/plain",
+            "text/csv; charset=utf-8",
+            "application/json",
+            "application/ld+json",
+            "image/svg+xml",
+        ],
+        *[
+            "application/x-ndjson",
+            "application/vnd.api+json; v=1",
+            "application/x-sh",
+            "application/pdf",
+            "x/y",
+        ],
+    ],
+)
 async def test_documents_are_read_where_they_are_text(mime: str) -> None:
     model = Script("ok")
     said = Document(data_url(b"I am ann@example.org, m\xc3\xbcde.", mime), title="From bob@example.org")
     written = Document("data:text/plain,I%20am%20ann@example.org", title="me")
-    scan = Document(data_url(b"\xff\xfe ann@example.org", "application/pdf"), mime_type="application/pdf")
-    await Agent(model, features=[FilterChain(PIIFilter(), on_violation=len)]).run([said, written, scan])
-    first, second, third = model.last.messages[0].parts
+    scan = Document(data_url(b"%PDF-1.4 ann@example.org", "application/pdf"), mime_type="application/pdf")
+    packed = Document(data_url(b"\xff\xfe ann@example.org", "application/zip"))
+    await Agent(model, features=[FilterChain(PIIFilter(), on_violation=len)]).run(
+        [said, written, scan, packed]
+    )
+    first, second, third, fourth = model.last.messages[0].parts
     assert first == Document(data_url("I am [email], m\u00fcde.".encode(), mime), title="From [email]")
     assert second == Document("data:text/plain,I%20am%20%5Bemail%5D", title="me")
-    assert third == scan
+    assert (third, fourth) == (scan, packed)
+
+
+@pytest.mark.parametrize("head", ["text/plain;base64;x=1", "text/plain; BASE64 ;charset=utf-8", ";base64"])
+async def test_a_document_is_read_as_an_engine_reads_it(head: str) -> None:
+    model = Script("ok")
+    written = base64.b64encode(b"I am ann@example.org.").decode()
+    await Agent(model, features=[FilterChain(PIIFilter(), on_violation=len)]).run(
+        [Document(f"data:{head},{written}")]
+    )
+    (sent,) = model.last.messages[0].parts
+    left = base64.b64encode(b"I am [email].").decode()
+    assert sent == Document(f"data:{head},{left}")
 
 
 async def test_an_injection_in_a_document_is_found() -> None:

@@ -70,7 +70,7 @@ async def judge(
 
 
 def too_many(loops: int, repeated: int, interrupted: int, cut_off: int | None) -> list[str]:
-    """What was repeated and interrupted beyond what killing explains: each alone is allowed, and proves nothing.
+    """What was repeated and interrupted beyond what killing explains. One alone is allowed.
 
     A call is repeated, or nobody can tell of it, because it was under way when something was killed. Of
     those that may start once, most have to have run: a runtime that runs none of them keeps the rule, too.
