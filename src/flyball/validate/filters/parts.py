@@ -31,8 +31,8 @@ def texts_of(part: Part) -> tuple[str, ...]:
     """What is to be read in a part: what was said, what a tool gave, what is wrong with an answer (which
     may repeat any of it), a document's title and its text.
 
-    A document's text is read where it comes along in a data: address, and is text by its type (`text/…`, JSON,
-    XML, YAML and what is made of them), or by what it holds; that of a PDF is not.
+    A document's text is read where it comes along in a data: address, and is text by its type (`text/…`,
+    JSON, XML, YAML and what is made of them), or by what it holds; that of a PDF is not.
     """
     if isinstance(part, Text | ToolResult | Retry):
         return (part.text,)
