@@ -12,7 +12,7 @@ from bench.nats.soak.command import main
 from bench.nats.soak.crowd import KINDS
 from bench.nats.soak.growth import Sample, judged
 from bench.nats.soak.trouble import SERVER, kills
-from bench.nats.soak.verdict import Ran, ran_times, wrong_with
+from bench.nats.soak.verdict import Ran, ran_times, too_many, wrong_with
 from bench.nats.soak.work import CALLS, PROMPT, Notes, make_agent
 
 from flyball.core.events import Ended, Event, Outcome, ToolReturned
@@ -88,6 +88,28 @@ def test_what_may_start_once_may_be_interrupted_and_not_repeated(whole: tuple[li
     assert wrong_with(LOOP, events, twice) == ["call_2 may start once, and physically ran 2 times"]
     never = {call: times for call, times in ran.items() if call[2] != "call_3"}
     assert wrong_with(LOOP, events, never) == ["call_3 has a result, and never ran"]
+
+
+@pytest.mark.parametrize(
+    ("loops", "repeated", "interrupted", "cut_off", "said"),
+    [
+        (100, 0, 0, 0, []),
+        (100, 40, 40, 40, []),
+        (100, 40, 40, None, []),
+        (100, 1, 0, 0, ["1 calls were repeated, and 0"]),
+        (100, 0, 1, 0, ["1 calls were interrupted, and 0"]),
+        (100, 41, 0, 40, ["41 calls were repeated, and 40"]),
+        (100, 50_000, 41, 40, ["50000 calls were repeated", "41 calls were interrupted"]),
+        (100, 0, 200, 4000, ["of 200 calls that may start once, 200 were interrupted"]),
+        (100, 0, 101, None, ["of 200 calls that may start once, 101 were interrupted"]),
+    ],
+)
+def test_more_than_killing_explains_is_seen(
+    loops: int, repeated: int, interrupted: int, cut_off: int | None, said: list[str]
+) -> None:
+    wrong = too_many(loops, repeated, interrupted, cut_off)
+    assert len(wrong) == len(said)
+    assert all(one.startswith(begins) for one, begins in zip(wrong, said, strict=True)), wrong
 
 
 def test_the_same_seed_makes_the_same_trouble() -> None:

@@ -20,6 +20,7 @@ from flyball.identity.delegation import delegate
 from flyball.identity.did import DID
 from flyball.identity.keys import SigningKey
 from flyball.identity.stored import MemoryProvider
+from flyball.identity.subjects import delegation_credential
 from flyball.identity.verdict import Problem
 from flyball.testing.clock import FakeClock
 from tests.effort import examples
@@ -140,6 +141,33 @@ async def test_chains_that_are_too_long_are_refused() -> None:
     below = await provider.create("below")
     with pytest.raises(DelegationRefused, match="4"):
         await delegate(provider, identities[-1], below, ["a"], now=clock.now(), longest=4)
+
+
+@pytest.mark.slow
+async def test_who_makes_up_many_capabilities_costs_no_more_than_so_many_links() -> None:
+    provider, names = MemoryProvider(), [f"c{number}" for number in range(400)]
+    layers = [[SigningKey.new().did for _ in range(4 if layer else 1)] for layer in range(7)]
+    made = [
+        delegation_credential(f"urn:x:{one}-{two}", two, one, names, issued=1.0)
+        for below, above in pairwise(layers)
+        for one in below
+        for two in above
+    ]
+    (victim,) = layers[0]
+    own = tuple([one for one in made if one.subject_id == str(victim)])
+    identity = AgentIdentity(did=victim, display_name="made up", credentials=own)
+    identity = identity.with_chain(tuple([one for one in made if one not in own]))
+    began = time.process_time()
+    verdict = await verify_chain(identity, provider)
+    assert time.process_time() - began < 1.5
+    assert not verdict.granted
+    assert verdict.on("c399").problem is Problem.TOO_LONG
+
+
+async def test_many_capabilities_over_the_longest_chain_are_followed() -> None:
+    names = [f"c{number}" for number in range(200)]
+    provider, _, identities = await chain(*[names] * 8, root=names)
+    assert len((await verify_chain(identities[-1], provider)).granted) == len(names)
 
 
 async def test_credentials_of_others_do_not_count_as_ones_own() -> None:

@@ -33,12 +33,16 @@ from flyball.core.events import AnswerReviewed, TurnPrepared
 from flyball.core.messages import Document, Retry, Role, Text, assistant, data_url, user
 from flyball.core.violation import Severity
 from flyball.inference.answers import tool_call as call
+from flyball.validate.filter_chain import _put_in
 from flyball.validate.filters.injection import find_injections
 from flyball.validate.filters.parts import spread
 from flyball.validate.filters.pii import find_pii
 from flyball.validate.filters.plain import Places, plain
+from flyball.validate.filters.remembered import Remembered
 from flyball.validate.filters.violation import Change, Screened, Violation, changed
 from tests.orchestrate.models import Script
+
+# pyright: reportPrivateUsage=false
 
 FOUND = {
     PIIKind.EMAIL: ["ann@example.org", "a.b+c@mail.example.co.uk", "x_1@a-b.io"],
@@ -542,17 +546,50 @@ async def test_a_filter_that_does_not_say_what_it_changed_leaves_one_text() -> N
     ]
 
 
-@pytest.mark.parametrize("mime", ["text/plain", "text/csv; charset=utf-8", "application/json"])
+@pytest.mark.parametrize(
+    "mime",
+    [
+        *[
+            "text/plain",
+            "text/csv; charset=utf-8",
+            "application/json",
+            "application/ld+json",
+            "image/svg+xml",
+        ],
+        *[
+            "application/x-ndjson",
+            "application/vnd.api+json; v=1",
+            "application/x-sh",
+            "application/pdf",
+            "x/y",
+        ],
+    ],
+)
 async def test_documents_are_read_where_they_are_text(mime: str) -> None:
     model = Script("ok")
     said = Document(data_url(b"I am ann@example.org, m\xc3\xbcde.", mime), title="From bob@example.org")
     written = Document("data:text/plain,I%20am%20ann@example.org", title="me")
-    scan = Document(data_url(b"\xff\xfe ann@example.org", "application/pdf"), mime_type="application/pdf")
-    await Agent(model, features=[FilterChain(PIIFilter(), on_violation=len)]).run([said, written, scan])
-    first, second, third = model.last.messages[0].parts
+    scan = Document(data_url(b"%PDF-1.4 ann@example.org", "application/pdf"), mime_type="application/pdf")
+    packed = Document(data_url(b"\xff\xfe ann@example.org", "application/zip"))
+    await Agent(model, features=[FilterChain(PIIFilter(), on_violation=len)]).run(
+        [said, written, scan, packed]
+    )
+    first, second, third, fourth = model.last.messages[0].parts
     assert first == Document(data_url("I am [email], m\u00fcde.".encode(), mime), title="From [email]")
     assert second == Document("data:text/plain,I%20am%20%5Bemail%5D", title="me")
-    assert third == scan
+    assert (third, fourth) == (scan, packed)
+
+
+@pytest.mark.parametrize("head", ["text/plain;base64;x=1", "text/plain; BASE64 ;charset=utf-8", ";base64"])
+async def test_a_document_is_read_as_an_engine_reads_it(head: str) -> None:
+    model = Script("ok")
+    written = base64.b64encode(b"I am ann@example.org.").decode()
+    await Agent(model, features=[FilterChain(PIIFilter(), on_violation=len)]).run(
+        [Document(f"data:{head},{written}")]
+    )
+    (sent,) = model.last.messages[0].parts
+    left = base64.b64encode(b"I am [email].").decode()
+    assert sent == Document(f"data:{head},{left}")
 
 
 async def test_an_injection_in_a_document_is_found() -> None:
@@ -592,3 +629,94 @@ def test_every_address_of_two_groups_and_more_is_found(address: IPv4Address | IP
     ):
         return
     assert [one.kind for one in find_pii(f"from {written} today")] == [PIIKind.IP_ADDRESS]
+
+
+class Counting(PIIFilter):
+    """Says that it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def screen(self, text: str) -> Screened:
+        self.asked += 1
+        return super().screen(text)
+
+
+def heard_by(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What all PIIFilters are asked about from here on."""
+    asked: list[str] = []
+    screen = PIIFilter.screen
+
+    def heard(one: PIIFilter, text: str) -> Screened:
+        asked.append(text)
+        return screen(one, text)
+
+    monkeypatch.setattr(PIIFilter, "screen", heard)
+    return asked
+
+
+LONG = "I am ann@example.org, and so on."
+
+
+def test_what_was_said_of_a_text_is_said_again_under_the_same_conditions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen, asked = PIIFilter.screen, heard_by(monkeypatch)
+    remembered, pii = Remembered(), PIIFilter()
+    for _ in range(3):
+        for text in (LONG, "Nothing is to be found in this."):
+            assert remembered.screen(pii, text) == screen(pii, text)
+    assert len(asked) == 2
+    assert remembered.screen(PIIFilter(block=True), LONG).violations[0].blocks
+    pii.replacement = "#"
+    assert remembered.screen(pii, LONG).text == "I am #, and so on."
+    assert remembered.screen(PIIFilter(["phone"]), LONG).text == LONG
+    for number in range(10_001):
+        remembered.screen(pii, f"Nothing is to be found in {number}.")
+    assert len(remembered._said) == 10_000
+    own = Counting()
+    for _ in range(3):
+        assert remembered.screen(own, LONG).text == "I am [email], and so on."
+    assert own.asked == 3, "nobody knows what it depends on"
+
+
+async def test_a_history_is_not_looked_through_anew_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = heard_by(monkeypatch)
+    found: list[int] = []
+
+    def told(them: Sequence[Violation]) -> None:
+        found.append(len(them))
+
+    said = [user(f"I am ann{number}@example.org.") for number in range(5)]
+    history = [one for each in said for one in (each, assistant("I see."))]
+    agent = Agent(Script("one"), features=[FilterChain(PIIFilter(), on_violation=told)])
+    for _ in range(2):
+        await agent.run("What do you know of me?", messages=history)
+    assert len(asked) == 6
+    assert found == [5, 5], "it is told all the same"
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abcd"), max_size=8))
+def test_answers_that_nobody_gave_are_those_that_are_not_in_the_history(
+    had: list[str], sent: list[str]
+) -> None:
+    given, left, expected = [assistant(one) for one in had], list(had), set[int]()
+    for number, one in enumerate(sent):
+        if one in left:
+            left = left[left.index(one) + 1 :]
+        else:
+            expected.add(number)
+    assert _put_in(given, [assistant(one) for one in sent]) == expected
+
+
+@pytest.mark.slow
+def test_answers_that_were_all_rewritten_are_told_apart_in_linear_time() -> None:
+    def taken(size: int) -> float:
+        given = [assistant(f"a{number}") for number in range(size)]
+        sent = [assistant(f"b{number}") for number in range(size)]
+        began = time.process_time()
+        assert len(_put_in(given, sent)) == size
+        return time.process_time() - began
+
+    assert taken(8_000) < 20 * max(taken(1_000), 0.005), "eight times as many"

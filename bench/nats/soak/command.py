@@ -83,7 +83,9 @@ async def _soak(options: Namespace, folder: Path, seen: Seen) -> Verdict:
                     raise ended
         # Nobody is left who could mend anything: what the servers have is what there is.
         await all_ready(servers.nodes)
-        verdict = await judge(patient, seen.asked, notes, waiting)
+        # Each loop has one call under way, so no kill cuts more of them off than loops are waited for.
+        cut_off = seen.killed.total() * min(options.at_once, options.loops)
+        verdict = await judge(patient, seen.asked, notes, waiting, cut_off=cut_off)
     grown = [f"{row.what}: {row.last:.1f} of {row.bound:.1f}" for row in judged(seen.samples) if not row.flat]
     return verdict._replace(broken=[*seen.failed, *verdict.broken, *[f"it grows: {row}" for row in grown]])
 

@@ -59,14 +59,14 @@ async def make_trouble(
         while _lines(notes) < kill.calls:  # noqa: ASYNC110 - other processes write it
             await asyncio.sleep(_LOOK)
         if kill.victim != SERVER:
+            killed[name_of(KINDS[kill.victim])] += 1  # also one that is not back when all is over
             await crowd.kill(kill.victim)
-            killed[name_of(KINDS[kill.victim])] += 1
             continue
         down = [nodes[number] for number in kill.nodes]
         try:
             for node in down:
-                await node.kill()
                 killed["server"] += 1
+                await node.kill()
             await asyncio.sleep(kill.seconds)
         finally:
             for node in down:

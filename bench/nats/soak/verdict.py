@@ -34,9 +34,17 @@ class Verdict(NamedTuple):
 
 
 async def judge(
-    options: NatsOptions, asked: Sequence[str], notes: Path, waiting: Sequence[str] = ()
+    options: NatsOptions,
+    asked: Sequence[str],
+    notes: Path,
+    waiting: Sequence[str] = (),
+    *,
+    cut_off: int | None = None,
 ) -> Verdict:
-    """Look at everything, on a connection of its own. Those that wait are as `paused.fill` has left them."""
+    """Look at everything, on a connection of its own. Those that wait are as `paused.fill` has left them.
+
+    `cut_off` is how many calls can have been under way when something was killed; None if nobody counted.
+    """
     broken: list[str] = []
     events = 0
     ran = ran_times(_lines(notes))
@@ -56,7 +64,29 @@ async def judge(
             events += len(read)
             broken += [f"{loop_id}: {what}" for what in wrong_with(loop_id, read, ran)]
             interrupted += sum(result.result.status is ResultKind.INTERRUPTED for result in _returned(read))
-    return Verdict(len(there), events, sum(ran.values()), sum(ran.values()) - len(ran), interrupted, broken)
+    runs, repeated = sum(ran.values()), sum(ran.values()) - len(ran)
+    broken += too_many(len(asked), repeated, interrupted, cut_off)
+    return Verdict(len(there), events, runs, repeated, interrupted, broken)
+
+
+def too_many(loops: int, repeated: int, interrupted: int, cut_off: int | None) -> list[str]:
+    """What was repeated and interrupted beyond what killing explains. One alone is allowed.
+
+    A call is repeated, or nobody can tell of it, because it was under way when something was killed. Of
+    those that may start once, most have to have run: a runtime that runs none of them keeps the rule, too.
+    """
+    wrong: list[str] = []
+    if cut_off is not None:
+        counts = {"repeated": repeated, "interrupted": interrupted}
+        wrong = [
+            f"{number} calls were {what}, and {cut_off} can have been under way when something was killed"
+            for what, number in counts.items()
+            if number > cut_off
+        ]
+    once = loops * CALLS.count(_ONCE)
+    if 2 * interrupted > once:
+        wrong.append(f"of {once} calls that may start once, {interrupted} were interrupted: most have to run")
+    return wrong
 
 
 async def _gaps(runtime: NatsRuntime) -> list[str]:

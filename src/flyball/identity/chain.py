@@ -29,6 +29,8 @@ _LOOKS = 256
 """How many credentials are looked at for an identity: who makes one up decides how many it has."""
 _LINKS = 1024
 """How many links are followed for one capability: there may be many ways through the same credentials."""
+_ALL_LINKS = 8192
+"""How many are for all that an identity claims: who makes one up decides how many capabilities it names."""
 _DOCUMENTS = 16
 """Of how many delegators the documents are fetched for an identity."""
 
@@ -84,6 +86,7 @@ class _Walk:
         self._longest = longest
         self._left = _LOOKS
         self._links = 0
+        self._all_links = _ALL_LINKS
         self._seen: dict[int, Verdict] = {}
         self._asked: set[DID] = set()
         self._silent: dict[str, Verdict] = {}
@@ -122,8 +125,13 @@ class _Walk:
 
     async def _link(self, credential: VerifiableCredential, name: str, below: tuple[str, ...]) -> Verdict:
         self._links -= 1
+        self._all_links -= 1
         if self._links < 0:
             return Verdict(Problem.TOO_LONG, f"there are more than {_LINKS} links to follow for {name!r}")
+        if self._all_links < 0:
+            return Verdict(
+                Problem.TOO_LONG, f"there are more than {_ALL_LINKS} links to follow for all of it"
+            )
         if not credential.has_type(DELEGATION):
             return await self._verify(credential, ())
         try:

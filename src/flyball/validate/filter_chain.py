@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -15,7 +16,8 @@ from flyball.core.errors import FlyballError, RequestDropped, UserError
 from flyball.core.messages import Message, Part, Role, Text
 from flyball.core.violation import Action, Finding
 from flyball.validate.filters.parts import JOINTS, neighbours, saying, spread, texts_of
-from flyball.validate.filters.violation import JudgingFilter, RequestFilter, TextFilter, Violation
+from flyball.validate.filters.remembered import Remembered
+from flyball.validate.filters.violation import JudgingFilter, RequestFilter, Screened, TextFilter, Violation
 from flyball.validate.interceptors import InterceptResult, MessageInterceptor, ResponseInterceptor
 
 AnyFilter: TypeAlias = TextFilter | RequestFilter
@@ -55,6 +57,7 @@ class Chain:
         self.requests = [one for one in filters if isinstance(one, RequestFilter)]
         self.texts = [one for one in filters if isinstance(one, TextFilter)]
         self.told = told
+        self._remembered = Remembered()
 
     async def screen(self, texts: Sequence[str], *, together: bool = False) -> tuple[list[str], list[Found]]:
         """Texts as the filters leave them, and what they found; `together`: they are read as one."""
@@ -78,7 +81,7 @@ class Chain:
         known: Counter[tuple[str, bool]] = Counter()
         as_it_is = self.policy is FilterPolicy.LOG_ONLY
         for text in texts:
-            screened = await one.judged(text) if isinstance(one, JudgingFilter) else one.screen(text)
+            screened = await self._asked(one, text)
             changed = screened.text != text
             made.append(text if as_it_is else screened.text)
             found += [(each, self.action(each, changed=changed)) for each in screened.violations]
@@ -86,7 +89,7 @@ class Chain:
                 known.update({(each.kind, each.blocks): each.count for each in screened.violations})
         for joint in JOINTS if together else ():
             whole = joint.join(made)
-            screened = await one.judged(whole) if isinstance(one, JudgingFilter) else one.screen(whole)
+            screened = await self._asked(one, whole)
             more = [each for each in screened.violations if each.count > known[each.kind, each.blocks]]
             changed = screened.text != whole
             for each in more:
@@ -100,6 +103,11 @@ class Chain:
                     {(each.kind, each.blocks): each.count - known[each.kind, each.blocks] for each in more}
                 )
         return made, found
+
+    async def _asked(self, one: TextFilter, text: str) -> Screened:
+        return (
+            await one.judged(text) if isinstance(one, JudgingFilter) else self._remembered.screen(one, text)
+        )
 
     async def screened(self, message: Message) -> tuple[Message, list[Found]]:
         """A message as it may pass, and what was found in what was said, what tools gave, and documents."""
@@ -262,14 +270,20 @@ class ResponseFilterChain(ResponseInterceptor):
 def _put_in(history: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:
     """Which answers nobody gave: a summary, with what it repeats, and what a processor has written."""
     given = [message for message in history if message.role is Role.ASSISTANT]
+    places: dict[str, list[int]] = {}
+    for place, message in enumerate(given):
+        places.setdefault(message.text, []).append(place)
     found, at = list[int](), 0
     for number, message in enumerate(messages):
         if message.role is not Role.ASSISTANT:
             continue
-        try:
-            at = given.index(message, at) + 1
-        except ValueError:
+        alike = places.get(message.text, [])
+        later = map(alike.__getitem__, range(bisect_left(alike, at), len(alike)))
+        same = next((place for place in later if given[place] == message), None)
+        if same is None:
             found.append(number)
+        else:
+            at = same + 1
     return frozenset(found)
 
 

@@ -5,6 +5,7 @@
 - `injection`: text that would have a model take it for instructions.
 - `moderation`, `categories`: text that says what should not be said, by its wording or by a judge's word.
 - `rate`: how many requests and tokens may be sent in a time.
+- `remembered`: what was said of texts that come again.
 - `parts`: which texts a message has, and how they are read together.
 - `encoded`: what a text says in base64 or in hexadecimal digits.
 - `plain`, `alike`: a text in plain letters, and which ones look like others.

@@ -6,6 +6,7 @@ part, and in neighbours together, as they follow each other and with a space bet
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Sequence
@@ -18,14 +19,20 @@ from flyball.validate.filters.violation import Change, changed
 
 JOINTS = ("", " ")
 """What is read between neighbouring parts."""
-_READABLE = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+_READABLE = re.compile(
+    r"text/|[^;]*[/+.-](?:json|json5|jsonl|ndjson|json-seq|jsonlines|xml|yaml|toml|csv|javascript|sql)\b"
+)
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+"""What stands in no text."""
+_PDF = b"%PDF-"
 
 
 def texts_of(part: Part) -> tuple[str, ...]:
     """What is to be read in a part: what was said, what a tool gave, what is wrong with an answer (which
     may repeat any of it), a document's title and its text.
 
-    A document's text is read where it is one (`text/…`, JSON, XML, YAML) and comes along in a data: address.
+    A document's text is read where it comes along in a data: address, and is text by its type (`text/…`,
+    JSON, XML, YAML and what is made of them), or by what it holds; that of a PDF is not.
     """
     if isinstance(part, Text | ToolResult | Retry):
         return (part.text,)
@@ -83,16 +90,27 @@ def spread(texts: Sequence[str], joint: str, changes: Sequence[Change]) -> list[
 
 
 def _said_in(part: Document) -> str | None:
-    """The text of a document that brings it along, and is text; None for any other."""
+    """The text of a document that brings it along, and is text by its type or to look at; else None."""
     head, comma, body = part.url.partition(",")
     kind = (part.mime_type or head[5:].partition(";")[0] or "text/plain").strip().lower()
-    if head[:5].lower() != "data:" or not comma or not kind.startswith(_READABLE):
+    if head[:5].lower() != "data:" or not comma:
         return None
     try:
         data = b64decode(body) if _in_base64(head) else unquote_to_bytes(body)
     except (Error, ValueError):
         return None  # nobody can read it: an engine says so
-    return data.decode("utf-8", "replace")
+    if _READABLE.match(kind):
+        return data.decode("utf-8", "replace")
+    return None if data.startswith(_PDF) else _to_look_at(data)
+
+
+def _to_look_at(data: bytes) -> str | None:
+    """What data says, if it is text; None if it is anything else."""
+    try:
+        said = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(said) else said
 
 
 def _holding(url: str, text: str) -> str:
@@ -102,4 +120,4 @@ def _holding(url: str, text: str) -> str:
 
 
 def _in_base64(head: str) -> bool:
-    return head.lower().replace(" ", "").endswith(";base64")
+    return "base64" in [one.strip().lower() for one in head.split(";")[1:]]
