@@ -1,4 +1,4 @@
-"""What README says to paste into `python -m asyncio` can be pasted there, where an empty line ends a block."""
+"""What README says to paste into `python -m asyncio` can be pasted: an empty line ends a block there."""
 
 from __future__ import annotations
 
