@@ -6,7 +6,7 @@ import pytest
 
 from flyball.core.errors import NotPermitted
 from flyball.core.signals import SignalType
-from flyball.orchestrate.permissions import Permission, Permissions, Person
+from flyball.orchestrate.permissions import Permission, Permissions, Person, Policy
 
 ANN, BEN, ROOT = Person("ann"), Person("ben", ("reviewer",)), Person("root", ("admin",))
 DECIDING = (SignalType.APPROVE, SignalType.REJECT)
@@ -52,6 +52,11 @@ def test_entries_are_roles_persons_or_everybody() -> None:
     assert not permissions.allow(Person("user:ann"), Permission.SUBMIT_TASK)
     assert not permissions.allow(ROOT, Permission.SUBMIT_TASK)
     assert not permissions.allow(ROOT, Permission.VIEW)
+
+
+def test_a_role_that_is_given_twice_is_one() -> None:
+    policy = Policy(roles={"ben": ("reviewer",)})
+    assert policy.person("ben", ("reviewer", "cook")).roles == ("reviewer", "cook")
 
 
 def test_a_refusal_says_who_may() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flyball.core.article import a
 from flyball.core.errors import InvalidMessage
 from flyball.core.messages import Message, Role, Text, ToolCall, ToolResult
 
@@ -67,7 +68,7 @@ def _check_place(number: int, message: Message, before: Role | None, calls: tupl
     elif calls and role is not _TOOL:
         wrong = f"the tool calls before it are not answered: {', '.join(calls)}"
     elif role not in _AFTER[before]:
-        wrong = f"a {role} message cannot follow {f'a {before} message' if before else 'nothing'}"
+        wrong = f"{a(role)} message cannot follow {f'{a(before)} message' if before else 'nothing'}"
     else:
         answered = [part.call_id for part in message.parts if type(part) is ToolResult]
         if sorted(answered) == sorted(calls) and calls:

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, cast
 from msgspec import DecodeError, Struct
 from msgspec.json import decode
 
+from flyball.core.article import a
 from flyball.core.encodable import as_text
 from flyball.core.errors import IncompleteToolCall, InvalidMessage
 from flyball.core.usage import Usage
@@ -258,11 +259,11 @@ class Message(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, 
         for part in self.parts:
             if not isinstance(part, allowed):
                 raise InvalidMessage(
-                    f"a {self.role} message cannot carry a {type(part).__name__} part; "
+                    f"{a(self.role)} message cannot carry {a(type(part).__name__)} part; "
                     f"it carries {', '.join(kind.__name__ for kind in allowed)}"
                 )
         if not self.parts:
-            raise InvalidMessage(f"a {self.role} message needs at least one part")
+            raise InvalidMessage(f"{a(self.role)} message needs at least one part")
         return self
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 from msgspec.json import encode
 from msgspec.structs import replace
 
+from flyball.core.article import a
 from flyball.core.errors import InvalidMessage, UserError
 from flyball.core.messages import FinishReason, Message, Part, Role, Text, ToolCall
 from flyball.core.usage import Usage
@@ -81,7 +82,7 @@ def _message(answer: object) -> Message:
 
 def _settled(message: Message, request: Request, model: str) -> Message:
     if message.role is not Role.ASSISTANT:
-        raise InvalidMessage(f"an answer is an assistant's message, and this is a {message.role} message")
+        raise InvalidMessage(f"an answer is an assistant's message, and this is {a(message.role)} message")
     calls = message.tool_calls
     parts = message.parts
     if any(not call.id for call in calls):

@@ -127,7 +127,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
 
     def person(self, user_id: str, roles: tuple[str, ...] = ()) -> Person:
         """Somebody, with the roles that they have here and those that whoever let them in knows of."""
-        return Person(user_id, (*self.roles.get(user_id, ()), *roles))
+        return Person(user_id, tuple(dict.fromkeys((*self.roles.get(user_id, ()), *roles))))
 
 
 def owner_of(metadata: dict[str, Any] | None) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from flyball.core.errors import MissingExtra
 from flyball.models import DEFAULT, Record, models_folder
 from tests.adapters.cli.conftest import Flyball
 
@@ -115,6 +116,21 @@ def test_no_libgomp(flyball: Flyball, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "apt install libgomp1" in found["remedy"]
     monkeypatch.setattr(sys, "platform", "darwin")
     assert checks(flyball("doctor", "--json").json)["libgomp"]["ok"]
+
+
+def test_what_some_commands_need(flyball: Flyball, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checks(flyball("doctor", "--json").json)
+    assert all(
+        found[name]["ok"] for name in ("nats-server", "cryptography", "litestar", "uvicorn", "aiohttp")
+    )
+
+    def nowhere() -> Path:
+        raise MissingExtra("pip install it")
+
+    monkeypatch.setattr("flyball.runtime.nats.server.binary.find_binary", nowhere)
+    said = flyball("doctor", "--json")
+    found = checks(said.json)["nats-server"]
+    assert (said.code, found["ok"], found["remedy"]) == (0, False, "pip install it")
 
 
 def test_an_extra_that_is_missing(flyball: Flyball, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,3 +169,12 @@ def test_a_flow_shows_as_whom_it_acts(flyball: Flyball, home: Path) -> None:
 
     did = asyncio.run(ran())
     assert f"acts as {did}, who may: a.read\n" in flyball("show", "flow").out
+
+
+def test_who_is_called_like_another_is_told_of(flyball: Flyball) -> None:
+    did = created(flyball)
+    again = flyball("identity", "create", "clerk")
+    assert f"so called is {did}, too: name each by its DID" in again.err
+    assert flyball("identity", "delete", "clerk").code == 2
+    assert flyball("identity", "delete", did).code == 0
+    assert flyball("identity", "delete", "clerk").err == f"deleted: {again.out.strip()}\n"

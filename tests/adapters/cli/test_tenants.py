@@ -47,10 +47,11 @@ def test_a_tenant_is_made_listed_changed_and_removed(tenants: Tenants, operator:
         sorted(roles),
     )
     listed = tenants("list").out
-    assert re.search(r"acme +\S+ K?i?B of 1\.0 GiB +░{20} +0% +18 +0 +0/27", listed), listed
+    assert re.search(r"acme +\S+ K?i?B of 1\.0 GiB +░{20} +0% +18 +0 +0/27 \(3 accounts\)", listed), listed
     assert re.search(r"globex +\S+ K?i?B +no limit +18", listed), listed
     (first, _) = tenants("list", "--json").json
     assert (first["tenant"], first["quota"]["connections"], first["used"]["streams"]) == ("acme", 9, 18)
+    assert (first["accounts"], first["connections"]) == (3, 27)
     changed = tenants("quota", "acme", "--disk", "2GiB")
     assert changed.err == "acme may have 2.0 GiB on disk, 9 connections: known to flyball\n"
     assert tenants("quota", "acme", "--disk", "none", "--json").json["quota"]["disk"] is None
@@ -115,6 +116,8 @@ def test_an_operator_is_made_once(flyball: Flyball, tmp_path: Path) -> None:
     folder = tmp_path / "operator"
     made = flyball("tenants", "init", str(folder), "--json").json
     assert made == {"folder": str(folder), "resolver": str(folder / "resolver.conf")}
+    there = str(tmp_path / "there")
+    assert f"flyball tenants add NAME --folder {there}" in flyball("tenants", "init", there).err
     again = flyball("tenants", "init", str(folder))
     assert (again.code, "has an operator" in again.err) == (2, True)
     missing = flyball("tenants", "list", "--folder", str(tmp_path / "no"), "--nats", "nats://127.0.0.1:1")

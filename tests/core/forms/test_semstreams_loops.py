@@ -204,7 +204,7 @@ def test_what_is_complete_is_valid(payload: Keyed) -> None:
     ("payload", "field"), WRONG, ids=[f"{payload.NAME}.{field}" for payload, field in WRONG]
 )
 def test_a_field_that_is_missing_is_named(payload: Keyed, field: str) -> None:
-    with pytest.raises(InvalidMessage, match=rf"{field}.* in a {payload.NAME}") as caught:
+    with pytest.raises(InvalidMessage, match=rf"{field}.* in an? {payload.NAME}") as caught:
         replace(payload, **{field: EMPTY.get(field, "")}).validate()
     assert caught.value.details["field"] == field
 

@@ -200,7 +200,7 @@ async def test_what_is_under_way_and_what_is_cut_off() -> None:
     assert (cut.ended, cut.ok, cut.about.split()[-2:]) == (False, False, ["cut", "off"])
     assert cut.took is not None
     (said,) = [step for step in steps if step.kind is StepKind.SIGNAL]
-    assert (said.what, said.about) == ("cancel", "by eve enough")
+    assert (said.what, said.about) == ("cancel", "by eve: enough")
 
 
 async def test_a_result_that_is_to_come_is_waited_for() -> None:

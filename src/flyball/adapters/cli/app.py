@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from flyball.adapters.cli.exits import BROKEN_PIPE, OK, UNEXPECTED, stopped
 from flyball.adapters.cli.failing import report
+from flyball.adapters.cli.helping import drawn
 from flyball.adapters.cli.prompting import STDIN
 from flyball.adapters.cli.streams import give_up_stdout, stdout_fault, take_streams
 from flyball.core.errors import FlyballError, OrchestrationFailure, UserError
@@ -31,6 +32,7 @@ app = App(
     version=_version,
     default_parameter=Parameter(negative=(), show_default=False, consume_multiple=False),
     help_format="plaintext",
+    help_formatter=drawn,
     suppress_keyboard_interrupt=False,
 )
 tokens = App(

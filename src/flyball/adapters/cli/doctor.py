@@ -25,6 +25,12 @@ _EXTRAS = {
     "platformdirs": "cli",
     "xllamacpp": "local",
     "nats-py": "nats",
+    "litestar": "http",
+    "uvicorn": "http",
+    "aiohttp": "openai",
+    "textual": "tui",
+    "mcp": "mcp",
+    "cryptography": "identity",
 }
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 _PACKAGES = ("msgspec", "pydantic", "jsonschema-rs", "json-repair")
@@ -62,6 +68,7 @@ def _checks(shared: Shared) -> Iterator[Check]:
     yield Check("Python", found, platform.python_version(), remedy="install Python 3.11 or newer")
     yield from _versions()
     yield _openmp()
+    yield _nats_server()
     yield _writable("data folder", data_folder())
     yield from _guarded("model folder", _model_folder)
     yield from _guarded("models", _models)
@@ -99,6 +106,17 @@ def _openmp() -> Check:
         remedy = "apt install libgomp1, dnf install libgomp, or apk add libgomp"
         return Check("libgomp", False, "libgomp.so.1 is not there: no embedded model", False, remedy)  # noqa: FBT003
     return Check("libgomp", True, "libgomp.so.1")  # noqa: FBT003
+
+
+def _nats_server() -> Check:
+    """Whether there is a server that `flyball up` can run."""
+    from flyball.runtime.nats.server.binary import find_binary
+
+    try:
+        return Check("nats-server", ok=True, found=str(find_binary()))
+    except FlyballError as error:
+        told = "not found: no `flyball up` on this machine"
+        return Check("nats-server", ok=False, found=told, needed=False, remedy=error.message)
 
 
 def _writable(name: str, folder: Path) -> Check:

@@ -54,12 +54,16 @@ def create_identity(
     from flyball.identity import DID
 
     named, until, provider = DID.parse(did) if did else None, _until(days), _provider(folder)
+    same = [one for one in run(provider.identities()) if one.display_name == name]
     made = run(provider.create(name, role=role, capabilities=_several(capability), did=named, expires=until))
     if json:
         write_json(made.write())
         return 0
     out().print(str(made.did), soft_wrap=True)
     err().print(f"for {one_line(name, 100)}: its key is kept in {provider.folder}", style="dim")
+    if same:
+        others = ", ".join([str(one.did) for one in same])
+        err().print(f"so called is {others}, too: name each by its DID", style="yellow", soft_wrap=True)
     return 0
 
 
@@ -284,15 +288,19 @@ def delete_identity(
     """Forget an identity and its key, and revoke its credentials.
 
     Args:
-        did: The whole DID.
+        did: The whole DID, or the identity's name.
         folder: Where identities and keys are kept; without it, identities in the user's data folder.
         debug: Show the traceback of an error.
     """
     del debug
     from flyball.identity import DID
 
-    named = DID.parse(did)
-    run(_provider(folder).delete(named))
+    provider = _provider(folder)
+    called = [one.did for one in run(provider.identities()) if one.display_name == did]
+    if len(called) > 1:
+        raise UserError(f"{len(called)} identities are called {did[:100]!r}: give the whole DID")
+    named = called[0] if called else DID.parse(did)
+    run(provider.delete(named))
     err().print(f"deleted: {named}")
     return 0
 

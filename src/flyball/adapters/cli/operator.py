@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from flyball.adapters.cli.cluster import Cluster
 from flyball.adapters.cli.places import data_folder
+from flyball.runtime.nats.accounts.quota import FEWEST_STREAMS
 
 if TYPE_CHECKING:
     from flyball.runtime.nats.accounts import Folder, Quota, Tenancy
@@ -55,8 +56,10 @@ class Limits:
     """Bytes on disk, as 10GiB; each copy of three counts, and none is no limit."""
     memory: str | None = None
     """Bytes in memory, where flyball itself keeps nothing."""
-    streams: int | None = None
-    """Streams; 0 is no limit. Flyball has 17, with four partitions."""
+    streams: Annotated[
+        int | None,
+        Parameter(help=f"Streams; 0 is no limit. Flyball has {FEWEST_STREAMS}, with four partitions."),
+    ] = None
     consumers: int | None = None
     """Consumers; 0 is no limit."""
     connections: int | None = None

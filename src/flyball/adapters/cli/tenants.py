@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,9 +47,10 @@ def init_tenants(
         write_json({"folder": str(made.path), "resolver": str(resolver)})
         return 0
     out().print(str(resolver), soft_wrap=True)
+    there = "" if folder is None else f" --folder {shlex.quote(str(folder))}"
     err().print(
         "include that file in the configuration of every server (it holds no keys), name a folder in each "
-        "one's environment as ACCOUNTS, and start them anew; then: flyball tenants add NAME",
+        f"one's environment as ACCOUNTS, and start them anew; then: flyball tenants add NAME{there}",
         style="dim",
     )
     return 0
@@ -261,11 +263,13 @@ def made_for(made: dict[Role, Path], role: str) -> str:
 
 
 def use_as_json(use: Any) -> dict[str, Any]:
-    """What a tenant uses, as a document."""
+    """What a tenant uses; `connections` is how many all its accounts may have, and the quota is of each."""
     names = ("disk", "memory", "streams", "consumers", "connections")
     document = {
         "tenant": use.tenant,
         "quota": use.quota.as_dict(),
+        "accounts": use.accounts,
+        "connections": use.quota.connections * use.accounts,
         "used": {name: getattr(use, name) for name in names},
     }
     return document | ({"error": use.error} if use.error else {})
@@ -308,6 +312,8 @@ def drawn(used: list[Any]) -> Any:
                 (one.connections, quota.connections * one.accounts),
             )
         ]
+        if quota.connections and one.accounts > 1:
+            counts[-1] += f" ({one.accounts} accounts)"
         table.add_row(one.tenant, disk, bar(one.disk, quota.disk, full=one.is_full), *counts)
     return table
 

@@ -27,6 +27,7 @@ from typing import (
 
 from msgspec import Struct, json
 
+from flyball.core.article import a
 from flyball.core.errors import InvalidMessage
 from flyball.core.forms.fields import Fields, decoded, entered, written
 from flyball.core.forms.semstreams.kinds import SCALARS, Kind
@@ -104,14 +105,14 @@ class Keyed(Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_def
         """Check that these fields are filled; raises as `validate` does."""
         for field in fields:
             if getattr(self, field) in ("", None):
-                raise InvalidMessage(f"{field} required in a {self.NAME}, and it is empty", field=field)
+                raise InvalidMessage(f"{field} required in {a(self.NAME)}, and it is empty", field=field)
 
     def require_one_of(self, field: str, values: tuple[str, ...]) -> None:
         """Check that a field has one of these values; raises as `validate` does."""
         value = getattr(self, field)
         if value not in values:
             raise InvalidMessage(
-                f"{field} in a {self.NAME} must be one of: {', '.join(values)}; it is {value!r}", field=field
+                f"{field} in {a(self.NAME)} must be one of: {', '.join(values)}; it is {value!r}", field=field
             )
 
 

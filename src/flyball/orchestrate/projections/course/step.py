@@ -103,6 +103,6 @@ def said_to_it(event: Event, before: Event | None) -> CourseStep | None:
     if isinstance(event, SignalReceived):
         signal = event.signal
         words = (signal.by and f"by {signal.by}", one_line(signal.text, 100))
-        about = " ".join([text for text in words if text])
+        about = ": ".join([text for text in words if text])
         return CourseStep(event.at, StepKind.SIGNAL, str(signal.type), about, call_id=signal.call_id or "")
     return None
