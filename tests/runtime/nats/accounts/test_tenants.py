@@ -371,6 +371,35 @@ async def test_credentials_that_may_not_ask_for_room_do_no_harm(acme: Operated) 
     assert not said
 
 
+async def test_what_was_killed_while_it_was_added_is_gone_on_with(
+    acme: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever: each file is written whole, and the next one perhaps never."""
+    write = Folder._write  # pyright: ignore[reportPrivateUsage]
+    for before in (1, 2, 3, 5, 7, 9, 12, 18):
+        written, tenant = 0, f"killed-{before}"
+
+        def killed(folder: Folder, name: str, text: str, before: int = before) -> Path:
+            nonlocal written
+            written += 1
+            if written > before:
+                raise KeyboardInterrupt
+            return write(folder, name, text)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Folder, "_write", killed)
+            with pytest.raises(KeyboardInterrupt):
+                await acme.tenancy.add(tenant, Quota(disk=32 * 2**20))
+        await acme.tenancy.add(tenant, Quota(disk=16 * 2**20))
+        assert acme.folder.is_complete(tenant)
+        assert acme.folder.account(tenant).quota.disk == 16 * 2**20
+        for role in Role:
+            await (await connect(acme.creds(tenant, role))).aclose()
+        with pytest.raises(UserError, match=f"flyball tenants furnish {tenant}"):
+            await acme.tenancy.add(tenant, Quota())
+        await acme.tenancy.remove(tenant)
+
+
 async def test_names_that_cannot_be_and_those_that_are_there(acme: Operated) -> None:
     for name in ("", "Acme", "../x", "a.b", "x" * 64, "-a", "*"):
         with pytest.raises(UserError, match="a tenant's name"):

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.core.errors import UnknownTenant, UserError
 from flyball.runtime.nats.accounts.claims import (
@@ -133,15 +134,18 @@ class Folder:
             )
         if tenant in self.tenants():
             raise UserError(
-                f"there is a tenant {tenant!r}: `flyball tenants quota {tenant}` changes it; or name another"
+                f"there is a tenant {tenant!r}: `flyball tenants quota {tenant}` changes it, and "
+                f"`flyball tenants furnish {tenant}` makes what it lacks; or name another"
             )
         account, operator = Key.new(Kind.ACCOUNT), self.operator
         self._write(f"tenants/{tenant}/account.nk", account.seed)
         self._write(f"tenants/{tenant}/account.jwt", account_claims(operator, account.public, tenant, quota))
         return self.complete(tenant)
 
-    def complete(self, tenant: str) -> list[str]:
+    def complete(self, tenant: str, quota: Quota | None = None) -> list[str]:
         """Make the accounts that a tenant has not, as one of an earlier release; gives all claims.
+
+        With a `quota` it has that from now on.
 
         Raises:
             UnknownTenant: there is no such tenant.
@@ -150,7 +154,8 @@ class Folder:
         for role in APART:
             if role not in account.apart:
                 self._write(f"tenants/{tenant}/{role}.nk", Key.new(Kind.ACCOUNT).seed)
-        return self.change(self.account(tenant))
+        account = self.account(tenant)
+        return self.change(account if quota is None else replace(account, quota=quota))
 
     def is_complete(self, tenant: str) -> bool:
         """Whether a tenant has all accounts, and they share what they do now; raises as `account` does."""
@@ -229,6 +234,14 @@ class Folder:
         users = [*self.users(tenant), User(role, user.public, claims_in(jwt)["iat"])]
         self._write(f"tenants/{tenant}/{_USERS}", msgspec.json.encode(users).decode())
         return self._write(f"tenants/{tenant}/{role}.creds", creds_text(jwt, user))
+
+    def has_creds(self, tenant: str, role: Role) -> bool:
+        """Whether there is a file with credentials of a role."""
+        return (self.path / "tenants" / tenant / f"{role}.creds").exists()
+
+    def has_all_creds(self, tenant: str) -> bool:
+        """Whether there is one for each role: they are made last of all that a tenant has."""
+        return all(self.has_creds(tenant, role) for role in Role)
 
     def is_current(self, tenant: str, role: Role) -> bool:
         """Whether a role's newest credentials say what this release says, and are for the right account."""

@@ -65,7 +65,7 @@ class Tenancy:
         self._options = options
 
     async def add(self, tenant: str, quota: Quota) -> dict[Role, Path]:
-        """Make an account, have all servers know it, and make all that its users need; their credentials.
+        """Make an account, have all servers know it, and make all that its users need; the new credentials.
 
         What was begun and not finished is gone on with: the same name again.
 
@@ -74,15 +74,11 @@ class Tenancy:
             JournalFailure: not all servers have learnt it.
         """
         folder = self._folder
-        begun = tenant in folder.tenants() and not folder.users(tenant)
-        claims = (
-            folder.change(replace(folder.account(tenant), quota=quota))
-            if begun
-            else folder.add(tenant, quota)
-        )
+        begun = tenant in folder.tenants() and not folder.has_all_creds(tenant)
+        claims = folder.complete(tenant, quota) if begun else folder.add(tenant, quota)
         await self._push(claims)
         await self._furnish(tenant)
-        return {role: folder.creds(tenant, role) for role in Role}
+        return {role: folder.creds(tenant, role) for role in Role if not folder.has_creds(tenant, role)}
 
     async def furnish(self, tenant: str) -> Furnished:
         """Bring a tenant to what this release needs: accounts, streams, credentials. Twice does no harm.
