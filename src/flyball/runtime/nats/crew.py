@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from flyball.core.errors import UnknownAgent, UserError
+from flyball.core.errors import JournalUnreachable, UnknownAgent, UserError
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.channels import Dispatcher
 from flyball.orchestrate.permissions import Policy
@@ -191,9 +191,15 @@ class Crew:
         """Work until one of the workers fails, which none of them should.
 
         Raises:
+            PermissionDenied: the server lets this user in no more.
             Exception: what it failed with.
         """
-        await asyncio.gather(*self._tasks)
+        try:
+            await asyncio.gather(*self._tasks)
+        except JournalUnreachable as error:
+            if (refused := self._journal.connection.refused) is not None:
+                raise refused from error
+            raise
 
 
 def check_role(who: Identity, serve: Sequence[Kind]) -> None:

@@ -798,8 +798,11 @@ async def test_a_worker_whose_credentials_are_revoked_ends_and_says_why(acme: Op
     async with journal, Crew(journal, [agent], ["loop"]) as crew:
         working = asyncio.ensure_future(crew.work())
         await acme.tenancy.revoke("acme", Role.LOOP)
-        with pytest.raises(JournalUnreachable, match=r"closed by the server \(.*revoked"):
+        with pytest.raises(
+            PermissionDenied, match=r"role loop of the tenant 'acme' in no more.*revoked"
+        ) as no:
             await asyncio.wait_for(working, PATIENCE)
+        assert "fly.api" not in str(no.value)
 
 
 async def test_nobody_is_told_the_secret_of_the_journals_subjects(acme: Operated) -> None:
