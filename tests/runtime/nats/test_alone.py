@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from flyball.core.errors import JournalUnreachable
+from flyball.core.errors import InvalidMessage, JournalFailure, JournalTooNew, JournalUnreachable
 from flyball.runtime.nats import NatsJournal
 from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.deliveries import Delivery, Postman, Work
 from flyball.runtime.nats.hiring import Post
 from flyball.runtime.nats.subjects import DEAD
 from flyball.runtime.nats.wire import AGENT, CLAIMS
+from tests.inference.wrapped import logged
 
 # pyright: reportPrivateUsage=false
 
@@ -42,10 +43,10 @@ def postman(bus: Bus, work: Work, aside: Aside) -> Postman:
     return Postman(bus.connection, Post(AGENT, "loop", ("agent.task.>",)), work, aside.put, tally=bus)
 
 
-def given(times: int) -> Delivery:
+def given(times: int, data: bytes = b"") -> Delivery:
     """One message of the stream, given out so often."""
     client: Any = None
-    return Delivery(Msg(client, "agent.task.x", f"$JS.ACK.{AGENT}.loop.{times}.7.1.1.0"))
+    return Delivery(Msg(client, "agent.task.x", f"$JS.ACK.{AGENT}.loop.{times}.7.1.1.0", data))
 
 
 async def test_what_is_done_each_time_is_never_put_aside(bus: Bus) -> None:
@@ -70,6 +71,45 @@ async def test_a_server_that_is_away_is_not_the_messages_fault(bus: Bus) -> None
     for times in range(4, 9):
         await postman(bus, work, aside)._handle(given(times))
     assert (len(tried), aside.reasons) == (5, [])
+
+
+TOO_NEW = b'{"type":{"domain":"flyball","category":"time","version":"v999"}}'
+
+
+async def test_what_is_for_newer_workers_is_not_worked_on_alone(bus: Bus) -> None:
+    tried, aside = list[int](), Aside()
+
+    async def work(delivery: Delivery) -> None:
+        tried.append(delivery.times)
+        raise JournalTooNew("of version 999", subject=delivery.subject)
+
+    one = postman(bus, work, aside)
+    with logged("flyball.nats") as lines:
+        for times in range(1, 9):
+            await one._handle(given(times, TOO_NEW))
+    assert len(lines) == 1, "told once"
+    assert (tried, aside.reasons) == ([*range(1, 9)], [])
+    # Another process has not seen it yet: it looks whether it is that before it has everything else wait.
+    for times in range(4, 9):
+        await postman(bus, work, aside)._handle(given(times, TOO_NEW))
+    assert aside.reasons == []
+    info = await bus.connection.js.stream_info(f"KV_{CLAIMS}")
+    assert info.state.messages == 0, "nobody is taken to have died of it"
+
+
+async def test_what_cannot_even_be_put_aside_waits_beside_the_others(bus: Bus) -> None:
+    async def fail(delivery: Delivery) -> None:
+        raise InvalidMessage("no JSON")
+
+    class Full(Aside):
+        async def put(self, delivery: Delivery, why: Exception) -> None:
+            raise JournalFailure("AGENT_DEAD is full")
+
+    one = postman(bus, fail, Full())
+    for times in range(1, 9):
+        await one._handle(given(times))
+    info = await bus.connection.js.stream_info(f"KV_{CLAIMS}")
+    assert info.state.messages == 0
 
 
 async def test_when_four_died_with_it_alone_nobody_else_has_to(bus: Bus) -> None:

@@ -141,6 +141,22 @@ async def test_a_task_of_a_newer_release_waits_for_a_newer_worker(
         assert (await runtime.result(agent, started.loop_id)).output == "Hello"
 
 
+async def test_however_many_messages_wait_for_newer_workers_others_go_on(journal: NatsJournal) -> None:
+    agent, bus, runtime = agents()[0], Bus(journal.connection, journal.layout), NatsRuntime(journal)
+    await bus.set_up()
+    data = b'{"type":{"domain":"flyball","category":"x","version":"v999"}}'
+    async with Crew(journal, agents(), hold=1.0), asyncio.timeout(2 * PATIENCE):
+        for number in range(10_500):
+            await journal.connection.publish(f"tool.result.{number}", data)
+        loop = await runtime.submit(agent, "Beside them")
+        assert (await runtime.result(agent, loop)).output == "Beside them"
+        while (await journal.connection.js.consumer_info("AGENT", "loop")).num_ack_pending < 10_500:  # noqa: ASYNC110 - the server counts
+            await asyncio.sleep(0.1)
+        loop = await runtime.submit(agent, "And then")
+        assert (await runtime.result(agent, loop)).output == "And then"
+    await journal.connection.js.purge_stream("AGENT")
+
+
 @pytest.mark.parametrize("number", range(len(from_a_later_release())))
 async def test_a_loop_that_a_newer_worker_went_on_with_is_left_to_it(
     journal: NatsJournal, monkeypatch: pytest.MonkeyPatch, number: int
@@ -162,12 +178,14 @@ async def test_a_loop_that_a_newer_worker_went_on_with_is_left_to_it(
             await journal.read(loop)
         tried = Tried(signal_subject(loop))
         monkeypatch.setattr(logging.getLogger("flyball.nats"), "handlers", [tried])
+        logging.getLogger("flyball.nats").setLevel(logging.DEBUG)
         approval = Signal(SignalType.APPROVE, new_id())
         await bus.publish(tried.subject, write_signal(loop, approval, events[-1].at), approval.id)
         other = await runtime.submit(agent, "Beside it")
         assert (await runtime.result(agent, other)).output == "Beside it"
         async with asyncio.timeout(PATIENCE):
             await tried.twice.wait()
+        logging.getLogger("flyball.nats").setLevel(logging.NOTSET)
     assert len(await dead_letters(bus)) == before, "nothing is put aside"
     with pytest.raises(JournalTooNew):
         await runtime.result(agent, loop)

@@ -12,7 +12,8 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +24,7 @@ from msgspec.structs import replace
 
 from flyball.adapters.http.problems import Unauthenticated
 from flyball.core.errors import UserError
+from flyball.models.lock import locked
 
 _PREFIX = "fly"
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
@@ -121,7 +123,8 @@ class Tokens:
         identifier, secret = secrets.token_hex(6), secrets.token_hex(32)
         kept = tuple(dict.fromkeys(scopes))
         token = Token(identifier, name, _hashed(secret), kept, tenant, time.time(), expires, given)
-        self._write((*self.list(), token))
+        with self._alone():
+            self._write((*self.list(), token))
         return f"{_PREFIX}_{identifier}_{secret}", token
 
     def revoke(self, identifier: str) -> Token:
@@ -130,11 +133,14 @@ class Tokens:
         Raises:
             UserError: there is none.
         """
-        tokens = self.list()
-        found = [token for token in tokens if token.id == identifier]
-        if not found:
-            raise UserError(f"there is no token {identifier[:40]!r}: `flyball tokens list` shows their ids")
-        self._write([token for token in tokens if token.id != identifier])
+        with self._alone():
+            tokens = self.list()
+            found = [token for token in tokens if token.id == identifier]
+            if not found:
+                raise UserError(
+                    f"there is no token {identifier[:40]!r}: `flyball tokens list` shows their ids"
+                )
+            self._write([token for token in tokens if token.id != identifier])
         return found[0]
 
     def principal(self, header: str) -> Principal:
@@ -160,6 +166,24 @@ class Tokens:
         if token is None or not known or prefix != _PREFIX or 0 < token.expires <= time.time():
             raise Unauthenticated("the token is not known here, or no longer", _CHALLENGE)
         return Principal(token.tenant, frozenset(token.scopes), token.id, token.name, token.roles)
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Read, change and write inside the block while nobody else does: no change undoes another.
+
+        Raises:
+            UserError: nothing can be written there.
+        """
+        path = self.path.with_name(f"{self.path.name}.lock")
+        with ExitStack() as held:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked(path))
+            except OSError as error:
+                raise UserError(
+                    f"the tokens in {self.path} cannot be written: {error.strerror or error}"
+                ) from error
+            yield
 
     def _look(self) -> None:
         """Read the file, if it is another than the one that was read."""

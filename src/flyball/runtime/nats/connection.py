@@ -43,6 +43,8 @@ _NOWHERE = "fly.nowhere"
 _MONITORING = re.compile(r"https?://[^/@?#\s]+(/[^@?#\s]*)?")
 _LAST_WORDS = 1.0
 """Seconds in which a server says what it had sent by the time that nobody wants to hear any more."""
+_LET_IN_NO_MORE = re.compile("revoked|expired|authorization", re.IGNORECASE)
+"""What a server says that lets somebody in no more."""
 _ATTEMPT = 5.0
 """Seconds after which one attempt is given up and made again."""
 
@@ -302,6 +304,20 @@ class Connection:
             # A line that is just being lost cannot be written to any more; uvloop says so by an error.
             with suppress(RuntimeError, OSError):
                 await self._client.close()
+
+    @property
+    def refused(self) -> PermissionDenied | None:
+        """That this user is let in no more, where the server has closed the connection for that; or None."""
+        said = str(self._client.last_error or "").strip("'")
+        if not self.closed or not _LET_IN_NO_MORE.search(said):
+            return None
+        who = self.identity
+        return PermissionDenied(
+            f"the NATS server lets {who} in no more ({said}): its credentials were revoked, or have expired: "
+            "use new ones (flyball tenants creds TENANT ROLE)",
+            role=who.role or "",
+            tenant=who.tenant,
+        )
 
     def _was_closed(self, what: str) -> JournalUnreachable:
         said = self._client.last_error

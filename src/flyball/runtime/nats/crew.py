@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from flyball.core.errors import UnknownAgent, UserError
+from flyball.core.errors import JournalUnreachable, UnknownAgent, UserError
 from flyball.orchestrate.agent import Agent
 from flyball.orchestrate.channels import Dispatcher
 from flyball.orchestrate.permissions import Policy
@@ -23,7 +23,7 @@ from flyball.runtime.nats.identity import Identity, Role
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.runtime import NatsRuntime
 from flyball.runtime.nats.synced import check_synced
-from flyball.runtime.nats.wire import Kind, hired_for
+from flyball.runtime.nats.wire import Kind, hired_for, hired_for_tool
 from flyball.runtime.nats.workers.agents import Agents
 from flyball.runtime.nats.workers.dispatch import DispatchWorker
 from flyball.runtime.nats.workers.loop import LoopWorker
@@ -107,7 +107,7 @@ class Crew:
             # Before any loop is begun: it is told of all that is recorded from now on.
             await self._projector.set_up()
             if self._journal.layout.apart:
-                await Hirer(self._journal.connection).listen()
+                await Hirer(self._journal.connection, self._known_posts()).listen()
             for post in self._projector.posts:
                 await self._begin(post, self._projector.work).hire()
         for worker in self._workers:
@@ -122,7 +122,12 @@ class Crew:
     def _begin(self, post: Post, work: Work) -> Postman:
         bus, company = self._bus, self._company
         postman = Postman(
-            self._journal.connection, post, work, partial(put_aside, bus), tally=bus, company=company
+            self._journal.connection,
+            post,
+            work,
+            partial(put_aside, bus),
+            tally=bus,
+            company=company,
         )
         self._postmen.append(postman)
         self._tasks.append(asyncio.create_task(postman.run(), name=f"flyball {post.name}"))
@@ -138,6 +143,12 @@ class Crew:
             Post(stream, hired_for(kind, name), (subject,), room, self._hold)
             for name, stream, subject in where
         ]
+
+    def _known_posts(self) -> frozenset[str]:
+        """The names of the consumers that model and tools workers with the same agents have."""
+        tools = [hired_for_tool(name) for name in self._agents.tools()]
+        kinds: tuple[Kind, ...] = ("model", "tools")
+        return frozenset([*tools, *[hired_for(kind, name) for name in self._agents.names for kind in kinds]])
 
     def _routed(self, worker: Worker) -> Work:
         """A worker's work; what is for an agent that is not here is given to those who have it."""
@@ -180,9 +191,15 @@ class Crew:
         """Work until one of the workers fails, which none of them should.
 
         Raises:
+            PermissionDenied: the server lets this user in no more.
             Exception: what it failed with.
         """
-        await asyncio.gather(*self._tasks)
+        try:
+            await asyncio.gather(*self._tasks)
+        except JournalUnreachable as error:
+            if (refused := self._journal.connection.refused) is not None:
+                raise refused from error
+            raise
 
 
 def check_role(who: Identity, serve: Sequence[Kind]) -> None:

@@ -1,13 +1,15 @@
 """Messages of a stream as work: each is given to one worker, and given again until it is done.
 
 A pull consumer, spoken to directly: as many messages are asked for as there is room to work on them. One that
-is being worked on is held by a sign of life; one that was given too often, and not done, is put aside.
+is being worked on is held by a sign of life; one that was given too often, and not done, is put aside. What
+waits for a newer worker, or for room to be put aside in, is given again now and then, and holds up no other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,6 +25,7 @@ from flyball.core.errors import (
 )
 from flyball.runtime.nats.company import Company
 from flyball.runtime.nats.hiring import Post, hire
+from flyball.runtime.nats.messages.frame import check_version
 from flyball.runtime.nats.naming import unsalted
 from flyball.runtime.nats.subjects import FORWARDED
 
@@ -36,6 +39,9 @@ _EXPIRES = 2.5
 """Seconds that the server keeps our wish for messages in mind: then it is told anew, in case it was lost."""
 _ON_ITS_WAY = 0.2
 """Seconds that a message, or a wish, may take to get here and there."""
+_NO_PLACE = 10.0
+"""Seconds after which it is tried again to have a consumer that the server had no place for."""
+_GONE = ("503", "409")
 _TO_OTHERS = b"-NAK"
 _NANO = 1_000_000_000
 _TO_ACKNOWLEDGE = "$JS.ACK."
@@ -44,6 +50,14 @@ _ALONE = 2
 _DEATHS = 4
 """How many must have died while they worked on it and on nothing else. Some are killed for other reasons,
 also twice in a row: where nodes are away, what takes a moment takes a while."""
+_SEEN_TO_COME = 4
+"""How often what waits is tried at short intervals: newer workers are there while a cluster is updated."""
+_FIRST_WAIT, _LONGEST_WAIT = 30.0, 300.0
+"""Seconds that it waits after that until it is tried again: at first, and at last."""
+_MOST_TOLD = 100
+"""How many different reasons to wait are told, once each: who sends messages may think of any number."""
+_MOST_KNOWN = 100_000
+"""How many messages that wait are kept in mind."""
 _SHORT_REPLY = 9
 """Words of the subject that a message is acknowledged on; some servers put two more before the rest."""
 
@@ -138,6 +152,10 @@ class Postman:
         self._leaving = False
         self._not_begun: dict[str, Delivery] = {}
         """What has come, and nobody has begun with, by its place."""
+        self._waits: set[str] = set()
+        """The places of what was worked on here, and waits: it is the end of nobody."""
+        self._told: set[str] = set()
+        """Why something waits, as it was told."""
         self._room = asyncio.Event()
 
     async def leave(self) -> None:
@@ -159,11 +177,7 @@ class Postman:
         """
         try:
             while not self._hired:
-                try:
-                    await self.hire()
-                except JournalUnreachable:
-                    if self._connection.closed:
-                        raise
+                await self._hire_patiently()
             subscription = await self._connection.subscribe(self._inbox, self._arrived)
             try:
                 with self._connection.on_rejoining(self._ask_anew):
@@ -179,8 +193,23 @@ class Postman:
                 await self._say(delivery, _TO_OTHERS)
             await asyncio.gather(*working, return_exceptions=True)
 
+    async def _hire_patiently(self) -> None:
+        """Have the consumer, unless the server is away, or has no place for it: that may pass."""
+        try:
+            await self.hire()
+        except JournalUnreachable:
+            if self._connection.closed:
+                raise
+        except JournalFull as error:
+            _log.warning("%s waits: %s", self._post.name, error)
+            await asyncio.sleep(_NO_PLACE)
+
     async def _keep_asking(self) -> None:
         while True:
+            if not self._hired:
+                await asyncio.sleep(_ON_ITS_WAY)  # it may be that a cluster elects who answers
+                await self._hire_patiently()
+                continue
             self._room.clear()
             await self._ask()
             try:
@@ -218,7 +247,10 @@ class Postman:
 
     async def _arrived(self, message: Msg) -> None:
         if not message.reply.startswith(_TO_ACKNOWLEDGE):
-            # Not a message: the wish is over. Its headers would not tell: anybody may set those.
+            # Not a message: the wish is over. Its headers would not tell: anybody may set those. But where
+            # nobody answers for the consumer, it may be gone; that it is looked for harms nobody.
+            if (message.headers or {}).get("Status") in _GONE:
+                self._hired = False
             self._ask_anew()
             return
         self._asked = max(self._asked - 1, 0)
@@ -241,21 +273,25 @@ class Postman:
             self._room.set()
 
     async def _handle(self, delivery: Delivery) -> None:
-        del self._not_begun[delivery.place]
+        self._not_begun.pop(delivery.place, None)
         life = _Life(self._post.hold / 3, lambda: self._say(delivery, b"+WPI"))
         try:
-            if delivery.times <= self._post.tries - _ALONE:
+            if delivery.times <= self._post.tries - _ALONE or delivery.place in self._waits:
                 async with self._company.beside():
                     await self._work(delivery)
             else:
+                check_version(delivery.data, delivery.subject)
                 await self._alone(delivery)
         except asyncio.CancelledError:
             await self._say(delivery, _TO_OTHERS)
             raise
+        except JournalTooNew as error:
+            # What a newer flyball wrote is for newer workers, which are there while a cluster is brought up
+            # to date. Nobody has died of it.
+            await self._let_wait(delivery, error)
         except Exception as error:
-            # A server that is away, or full, is not the message's fault. And what a newer flyball wrote is
-            # for newer workers, which are there while a cluster is brought up to date.
-            away = isinstance(error, JournalUnreachable | JournalFull | JournalTooNew)
+            # A server that is away, or full, is not the message's fault.
+            away = isinstance(error, JournalUnreachable | JournalFull)
             hopeless = isinstance(error, FlyballError) and not error.retryable and not away
             if hopeless or (delivery.times >= self._post.tries and not away):
                 await self._put_aside(delivery, error)
@@ -263,9 +299,9 @@ class Postman:
                 # What is away is waited for without end.
                 of = "" if away else f" of {self._post.tries}"
                 _log.warning("%s, try %d%s: %s", delivery.shown, delivery.times, of, told(error))
-                delay = pause_after(delivery.times)
-                await self._say(delivery, b"-NAK " + msgspec.json.encode({"delay": int(delay * _NANO)}))
+                await self._give_back(delivery, pause_after(delivery.times))
         else:
+            self._waits.discard(delivery.place)
             await self._say(delivery, b"+ACK")
         finally:
             life.end()
@@ -291,9 +327,29 @@ class Postman:
             await self._tally.answered(delivery)
 
     async def _put_aside(self, delivery: Delivery, why: Exception) -> None:
+        try:
+            await self._give_up(delivery, why)
+        except FlyballError as error:
+            await self._let_wait(delivery, error)
+            return
         _log.error("%s is put aside: %s", delivery.shown, told(why))
-        await self._give_up(delivery, why)
+        self._waits.discard(delivery.place)
         await self._say(delivery, b"+TERM")
+
+    async def _let_wait(self, delivery: Delivery, why: FlyballError) -> None:
+        """Have a message given again after a while, later after longer ones; each reason is told once."""
+        if len(self._waits) >= _MOST_KNOWN:
+            self._waits.clear()
+        self._waits.add(delivery.place)
+        is_new = len(self._told) < _MOST_TOLD and why.message not in self._told
+        if is_new:
+            self._told.add(why.message)
+        level = logging.WARNING if is_new else logging.DEBUG
+        _log.log(level, "%s waits, try %d: %s", delivery.shown, delivery.times, told(why))
+        await self._give_back(delivery, wait_after(delivery.times))
+
+    async def _give_back(self, delivery: Delivery, seconds: float) -> None:
+        await self._say(delivery, b"-NAK " + msgspec.json.encode({"delay": int(seconds * _NANO)}))
 
     async def _say(self, delivery: Delivery, word: bytes) -> None:
         if not self._connection.closed:
@@ -328,3 +384,14 @@ class _Life:
 def pause_after(tries: int) -> float:
     """The seconds until a message is given out again, after so many tries; ten at most, however many."""
     return min(0.1 * 2 ** min(tries, 7), 10.0)
+
+
+def wait_after(tries: int) -> float:
+    """The seconds until what waits is given out again, after so many tries: minutes, at last.
+
+    Many that wait for the same are not given out in the same moment.
+    """
+    if tries <= _SEEN_TO_COME:
+        return pause_after(tries)
+    longest = min(_FIRST_WAIT * 2 ** min(tries - _SEEN_TO_COME - 1, 10), _LONGEST_WAIT)
+    return longest * random.uniform(0.75, 1.0)

@@ -17,6 +17,7 @@ from flyball.core.errors import (
     CancelledTimeout,
     FlyballError,
     JournalFailure,
+    JournalFull,
     JournalUnreachable,
     PermissionDenied,
     UserError,
@@ -32,14 +33,14 @@ from flyball.orchestrate.channels.conversations import Conversation
 from flyball.orchestrate.commands import Report
 from flyball.orchestrate.permissions import Policy
 from flyball.runtime.nats import Crew, NatsJournal, NatsRuntime
-from flyball.runtime.nats.bus import Bus
+from flyball.runtime.nats.bus import KEPT, Bus
 from flyball.runtime.nats.channel import NatsChannel
 from flyball.runtime.nats.connection import Connection, connect
 from flyball.runtime.nats.crew import KINDS
 from flyball.runtime.nats.dead import dead_letters
 from flyball.runtime.nats.entry import LENGTH
 from flyball.runtime.nats.fetching import after
-from flyball.runtime.nats.hiring import Post, hire
+from flyball.runtime.nats.hiring import UNUSED, Post, hire
 from flyball.runtime.nats.identity import Role
 from flyball.runtime.nats.messages.frame import own
 from flyball.runtime.nats.messages.told import write_signal
@@ -520,6 +521,63 @@ async def test_what_a_worker_asks_to_be_hired_for_is_its_own(acme: Operated) -> 
             await line.aclose()
 
 
+async def test_names_that_nobody_knows_leave_places_for_those_that_are_known(
+    acme: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flyball.runtime.nats.hiring._FOR_STRANGERS", 3)
+    agent = Agent(ScriptedEngine("Hello."), tools=[price], name="greeter")
+    async with (
+        await NatsJournal.open(acme.creds("acme", Role.LOOP)) as journal,
+        Crew(journal, [agent], ["loop"]),
+    ):
+        line = await connect(acme.creds("acme", Role.TOOLS))
+        try:
+            for name in ("a", "b", "c"):
+                await hire(line, Post("AGENT_TOOLS", f"tool-{name}", (f"tool.execute.{name}",)))
+            with pytest.raises(JournalFull, match=r"no place for the consumer tool-d.*revoke"):
+                await hire(line, Post("AGENT_TOOLS", "tool-d", ("tool.execute.d",)))
+            await hire(line, Post("AGENT_TOOLS", "tool-a", ("tool.execute.a",)))
+            await hire(line, Post("AGENT_TOOLS", "tool-price", ("tool.execute.price",)))
+            await hire(line, Post("AGENT_TOOLS", "tools-for-greeter", ("tool.for.greeter",)))
+        finally:
+            await line.aclose()
+        info = await journal.connection.js.consumer_info("AGENT_TOOLS", "tool-price")
+        assert KEPT < (info.config.inactive_threshold or 0) == UNUSED, "what it did is gone before it goes"
+
+
+async def test_what_a_server_has_no_place_for_is_told_and_waited_for(acme: Operated) -> None:
+    visitor = msgspec.structs.replace(acme.options, credentials=acme.folder.visitor("acme"))
+    admin = await connect(visitor)
+    config = (await admin.js.stream_info("AGENT_TOOLS")).config
+    config.max_consumers = 1
+    try:
+        # Not to be changed where it is there: it is made anew, as a server would limit it.
+        await admin.js.delete_stream("AGENT_TOOLS")
+        await admin.js.add_stream(config)
+        agent = Agent(ScriptedEngine(tool_call("price", {"item": "tea"}), "4"), tools=[price], name="greeter")
+        with logged("flyball.nats") as lines:
+            async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+                while not [one for one in lines if "has no place for the consumer" in one]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+                assert (await runtime.connection.js.stream_info("AGENT_TOOLS")).state.consumer_count == 1
+        assert [one for one in lines if one.startswith("tool") and "waits" in one]
+    finally:
+        await admin.aclose()
+
+
+async def test_a_worker_whose_consumer_was_taken_away_has_it_made_again(acme: Operated) -> None:
+    admin = await connect(msgspec.structs.replace(acme.options, credentials=acme.folder.visitor("acme")))
+    agent = Agent(ScriptedEngine(tool_call("price", {"item": "tea"}), "4"), tools=[price], name="greeter")
+    try:
+        async with split(acme, agent) as runtime, asyncio.timeout(PATIENCE):
+            while not await runtime.bus.is_hosted("price"):  # noqa: ASYNC110 - the worker asks for it
+                await asyncio.sleep(0.05)
+            await admin.js.delete_consumer("AGENT_TOOLS", "tool-price")
+            assert (await agent.run("How much?", runtime=runtime)).output == "4"
+    finally:
+        await admin.aclose()
+
+
 async def test_results_of_tools_cannot_speak_for_models(acme: Operated) -> None:
     """What a tools worker may say, it may say of its calls."""
     asked = asyncio.Event()
@@ -740,8 +798,11 @@ async def test_a_worker_whose_credentials_are_revoked_ends_and_says_why(acme: Op
     async with journal, Crew(journal, [agent], ["loop"]) as crew:
         working = asyncio.ensure_future(crew.work())
         await acme.tenancy.revoke("acme", Role.LOOP)
-        with pytest.raises(JournalUnreachable, match=r"closed by the server \(.*revoked"):
+        with pytest.raises(
+            PermissionDenied, match=r"role loop of the tenant 'acme' in no more.*revoked"
+        ) as no:
             await asyncio.wait_for(working, PATIENCE)
+        assert "fly.api" not in str(no.value)
 
 
 async def test_nobody_is_told_the_secret_of_the_journals_subjects(acme: Operated) -> None:

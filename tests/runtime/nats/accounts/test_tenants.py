@@ -24,7 +24,7 @@ from flyball.core.errors import (
 from flyball.core.events import Ended
 from flyball.core.signals import SignalType
 from flyball.runtime.nats import Crew, NatsJournal, NatsOptions, NatsRuntime
-from flyball.runtime.nats.accounts import Folder, Quota
+from flyball.runtime.nats.accounts import Folder, Quota, Tenancy
 from flyball.runtime.nats.accounts.claims import account_claims, creds_text, user_claims
 from flyball.runtime.nats.accounts.folder import User
 from flyball.runtime.nats.accounts.keys import Key, Kind
@@ -369,6 +369,53 @@ async def test_credentials_that_may_not_ask_for_room_do_no_harm(acme: Operated) 
         finally:
             await line.aclose()
     assert not said
+
+
+async def test_of_changes_at_the_same_time_all_hold(acme: Operated) -> None:
+    """Also those that are told to the servers one after the other."""
+    for number in range(3):
+        acme.folder.creds("acme", Role.TOOLS)
+        other = Tenancy(Folder(acme.folder.path), acme.options)
+        quota = Quota(disk=(40 + number) * 2**20)
+        await asyncio.gather(acme.tenancy.change("acme", quota), other.revoke("acme", Role.TOOLS))
+        account = acme.folder.account("acme")
+        assert account.quota == quota
+        assert {user.key for user in acme.folder.users("acme") if user.role == Role.TOOLS} <= set(
+            account.revoked
+        )
+    made = [asyncio.to_thread(Folder(acme.folder.path).creds, "acme", Role.API) for _ in range(6)]
+    before = len(acme.folder.users("acme"))
+    await asyncio.gather(*made)
+    assert len(acme.folder.users("acme")) == before + 6
+
+
+async def test_what_was_killed_while_it_was_added_is_gone_on_with(
+    acme: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever: each file is written whole, and the next one perhaps never."""
+    write = Folder._write  # pyright: ignore[reportPrivateUsage]
+    for before in (1, 2, 3, 5, 7, 9, 12, 18):
+        written, tenant = 0, f"killed-{before}"
+
+        def killed(folder: Folder, name: str, text: str, before: int = before) -> Path:
+            nonlocal written
+            written += 1
+            if written > before:
+                raise KeyboardInterrupt
+            return write(folder, name, text)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Folder, "_write", killed)
+            with pytest.raises(KeyboardInterrupt):
+                await acme.tenancy.add(tenant, Quota(disk=32 * 2**20))
+        await acme.tenancy.add(tenant, Quota(disk=16 * 2**20))
+        assert acme.folder.is_complete(tenant)
+        assert acme.folder.account(tenant).quota.disk == 16 * 2**20
+        for role in Role:
+            await (await connect(acme.creds(tenant, role))).aclose()
+        with pytest.raises(UserError, match=f"flyball tenants furnish {tenant}"):
+            await acme.tenancy.add(tenant, Quota())
+        await acme.tenancy.remove(tenant)
 
 
 async def test_names_that_cannot_be_and_those_that_are_there(acme: Operated) -> None:

@@ -3,24 +3,29 @@
 operator.nk, operator.jwt   the operator: servers trust what its key has signed
 system.nk, system.jwt       the servers' own account, and system.creds, by which they are spoken to
 resolver.conf               what the configuration of every server includes
+operator.lock, users.lock   held while something is changed, so that of two changes both are there
 tenants/<name>/             account.nk, account.jwt, users.json, and <role>.creds; for the accounts of its
                             model and tools workers, model.nk, model.jwt, tools.nk, tools.jwt
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import shutil
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flyball.core.errors import UnknownTenant, UserError
+from flyball.models.lock import locked, try_locked
 from flyball.runtime.nats.accounts.claims import (
     account_claims,
     creds_text,
@@ -39,6 +44,8 @@ from flyball.runtime.nats.identity import Role, claims_in, jwt_in, tags_of
 RESOLVER = "resolver.conf"
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 _USERS = "users.json"
+_AGAIN = 0.05
+"""Seconds after which it is tried again to have the folder alone."""
 
 
 class User(Struct, frozen=True):
@@ -133,15 +140,18 @@ class Folder:
             )
         if tenant in self.tenants():
             raise UserError(
-                f"there is a tenant {tenant!r}: `flyball tenants quota {tenant}` changes it; or name another"
+                f"there is a tenant {tenant!r}: `flyball tenants quota {tenant}` changes it, and "
+                f"`flyball tenants furnish {tenant}` makes what it lacks; or name another"
             )
         account, operator = Key.new(Kind.ACCOUNT), self.operator
         self._write(f"tenants/{tenant}/account.nk", account.seed)
         self._write(f"tenants/{tenant}/account.jwt", account_claims(operator, account.public, tenant, quota))
         return self.complete(tenant)
 
-    def complete(self, tenant: str) -> list[str]:
+    def complete(self, tenant: str, quota: Quota | None = None) -> list[str]:
         """Make the accounts that a tenant has not, as one of an earlier release; gives all claims.
+
+        With a `quota` it has that from now on.
 
         Raises:
             UnknownTenant: there is no such tenant.
@@ -150,7 +160,8 @@ class Folder:
         for role in APART:
             if role not in account.apart:
                 self._write(f"tenants/{tenant}/{role}.nk", Key.new(Kind.ACCOUNT).seed)
-        return self.change(self.account(tenant))
+        account = self.account(tenant)
+        return self.change(account if quota is None else replace(account, quota=quota))
 
     def is_complete(self, tenant: str) -> bool:
         """Whether a tenant has all accounts, and they share what they do now; raises as `account` does."""
@@ -226,9 +237,18 @@ class Folder:
             tags=tags_of(tenant, role),
             seconds=seconds,
         )
-        users = [*self.users(tenant), User(role, user.public, claims_in(jwt)["iat"])]
-        self._write(f"tenants/{tenant}/{_USERS}", msgspec.json.encode(users).decode())
-        return self._write(f"tenants/{tenant}/{role}.creds", creds_text(jwt, user))
+        with locked(self._lock(f"tenants/{tenant}/users.lock")):
+            users = [*self.users(tenant), User(role, user.public, claims_in(jwt)["iat"])]
+            self._write(f"tenants/{tenant}/{_USERS}", msgspec.json.encode(users).decode())
+            return self._write(f"tenants/{tenant}/{role}.creds", creds_text(jwt, user))
+
+    def has_creds(self, tenant: str, role: Role) -> bool:
+        """Whether there is a file with credentials of a role."""
+        return (self.path / "tenants" / tenant / f"{role}.creds").exists()
+
+    def has_all_creds(self, tenant: str) -> bool:
+        """Whether there is one for each role: they are made last of all that a tenant has."""
+        return all(self.has_creds(tenant, role) for role in Role)
 
     def is_current(self, tenant: str, role: Role) -> bool:
         """Whether a role's newest credentials say what this release says, and are for the right account."""
@@ -261,6 +281,35 @@ class Folder:
         return creds_text(jwt, user)
 
     # Files
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[None]:
+        """Read, change, write and tell servers inside the block while nobody else does.
+
+        Raises:
+            UserError: there is no operator in the folder, or nothing can be written there.
+        """
+        self._read("operator.nk")
+        path = self._lock("operator.lock")
+        while True:
+            with try_locked(path) as free:
+                if free:
+                    yield
+                    return
+            await asyncio.sleep(_AGAIN)
+
+    def _lock(self, name: str) -> Path:
+        """A file to be locked, which its owner alone can read.
+
+        Raises:
+            UserError: it cannot be made.
+        """
+        path = self.path / name
+        try:
+            path.touch(mode=0o600)
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error}") from error
+        return path
 
     def _has(self, tenant: str, role: Role) -> bool:
         """Whether a role of a tenant has an account of its own."""

@@ -65,7 +65,7 @@ class Tenancy:
         self._options = options
 
     async def add(self, tenant: str, quota: Quota) -> dict[Role, Path]:
-        """Make an account, have all servers know it, and make all that its users need; their credentials.
+        """Make an account, have all servers know it, and make all that its users need; the new credentials.
 
         What was begun and not finished is gone on with: the same name again.
 
@@ -74,15 +74,12 @@ class Tenancy:
             JournalFailure: not all servers have learnt it.
         """
         folder = self._folder
-        begun = tenant in folder.tenants() and not folder.users(tenant)
-        claims = (
-            folder.change(replace(folder.account(tenant), quota=quota))
-            if begun
-            else folder.add(tenant, quota)
-        )
-        await self._push(claims)
+        async with folder.alone():
+            begun = tenant in folder.tenants() and not folder.has_all_creds(tenant)
+            claims = folder.complete(tenant, quota) if begun else folder.add(tenant, quota)
+            await self._push(claims)
         await self._furnish(tenant)
-        return {role: folder.creds(tenant, role) for role in Role}
+        return {role: folder.creds(tenant, role) for role in Role if not folder.has_creds(tenant, role)}
 
     async def furnish(self, tenant: str) -> Furnished:
         """Bring a tenant to what this release needs: accounts, streams, credentials. Twice does no harm.
@@ -94,9 +91,10 @@ class Tenancy:
             JournalFailure: not all servers have learnt it.
         """
         folder = self._folder
-        lacking = not folder.is_complete(tenant)
-        # Told again also where nothing is new: a server may have missed it.
-        await self._push(folder.complete(tenant) if lacking else folder.change(folder.account(tenant)))
+        async with folder.alone():
+            lacking = not folder.is_complete(tenant)
+            # Told again also where nothing is new: a server may have missed it.
+            await self._push(folder.complete(tenant) if lacking else folder.change(folder.account(tenant)))
         before = await self._streams(tenant)
         await self._furnish(tenant)
         made = sorted(await self._streams(tenant) - before)
@@ -131,7 +129,9 @@ class Tenancy:
             UnknownTenant: there is none.
             JournalFailure: not all servers have learnt it.
         """
-        known = await self._push(self._folder.change(replace(self._folder.account(tenant), quota=quota)))
+        folder = self._folder
+        async with folder.alone():
+            known = await self._push(folder.change(replace(folder.account(tenant), quota=quota)))
         connection = await self._enter(tenant)
         try:
             await limit_dead(connection, quota.disk)
@@ -146,11 +146,13 @@ class Tenancy:
             UnknownTenant: there is no such tenant.
             JournalFailure: not all servers have learnt it.
         """
-        account = self._folder.account(tenant)
-        users = [user for user in self._folder.users(tenant) if user.role == role]
-        going = [user for user in users[: -1 if but_newest else None] if user.key not in account.revoked]
-        revoked = account.revoked | {user.key: user.made for user in going}
-        await self._push(self._folder.change(replace(account, revoked=revoked)))
+        folder = self._folder
+        async with folder.alone():
+            account = folder.account(tenant)
+            users = [user for user in folder.users(tenant) if user.role == role]
+            going = [user for user in users[: -1 if but_newest else None] if user.key not in account.revoked]
+            revoked = account.revoked | {user.key: user.made for user in going}
+            await self._push(folder.change(replace(account, revoked=revoked)))
         return [user.key for user in going]
 
     async def remove(self, tenant: str) -> None:

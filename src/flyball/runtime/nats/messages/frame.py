@@ -111,6 +111,22 @@ def read_payload(data: bytes, place: str) -> Envelope:
     return envelope
 
 
+def check_version(data: bytes, place: str) -> None:
+    """Look whether a newer flyball has sent a message, and at nothing else of it.
+
+    Raises:
+        JournalTooNew: it has.
+    """
+    if (newer := _newer(data, place)) is not None:
+        raise newer
+    try:
+        exact = _decoder(Raw).decode(data).flyball
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    if exact is not None and isinstance(newer := _other_release(place, exact.version), JournalTooNew):
+        raise newer
+
+
 def not_for(place: str, payload: object, wanted: str) -> InvalidMessage:
     """The error of a message that has come to the wrong place."""
     return InvalidMessage(
