@@ -135,6 +135,18 @@ async def test_a_conversation_goes_on(dispatcher: Dispatcher) -> None:
     assert (await say(dispatcher, "four")).content == "three | four"
 
 
+async def test_a_long_conversation_is_kept_in_proportion_to_its_length(journal: Journal) -> None:
+    async with dispatching(journal, carried=5) as dispatcher:
+        await say(dispatcher, "one")
+        for word in ("two", "three"):
+            before = await say(dispatcher, word)
+        assert before.content == "one | two | three"  # five messages, each with its answer
+        assert (await say(dispatcher, "four")).content == "two | three | four"
+        assert (await say(dispatcher, "five")).content == "three | four | five"
+    async with dispatching(journal, carried=0) as dispatcher:
+        assert (await say(dispatcher, "six")).content == "five | six", "a turn is not torn apart"
+
+
 async def test_each_person_and_each_thread_has_a_conversation_of_its_own(dispatcher: Dispatcher) -> None:
     assert (await say(dispatcher, "one")).content == "one"
     assert (await say(dispatcher, "two", by="ben")).content == "two"

@@ -60,7 +60,7 @@ from flyball.orchestrate.course import OVER
 from flyball.orchestrate.flow_state import FlowState
 from flyball.orchestrate.machines import AnyState
 from flyball.orchestrate.permissions import Permission, Person, apart, owner_of
-from flyball.orchestrate.projections.said import counts_after
+from flyball.orchestrate.projections.said import counts_after, lately
 from flyball.orchestrate.provenance import KEY
 from flyball.orchestrate.service import Service
 from flyball.orchestrate.state import State
@@ -98,6 +98,9 @@ class Dispatcher:
             told something it is given a message without content: who they are, and where.
         auto_continue: whether what is said goes on from what was said before in the same conversation. Also
             without it, a message that replies to a loop does.
+        carried: how many messages of what was said before a loop begins with; of more, the oldest are left
+            out. A loop's journal has them: without a limit, what is kept would grow with the square of what
+            is said.
         commands: what can be said with a slash, by name, beside what always can (`BUILT_IN`).
         hints: how each loop is run that begins here: its time, the model's settings.
         noted: what each of them says of itself in its metadata, such as its `Provenance`. What people say
@@ -112,6 +115,7 @@ class Dispatcher:
         agent: str = "",
         roles: Roles = nobody_special,
         auto_continue: bool = True,
+        carried: int = 200,
         commands: Mapping[str, Command] | None = None,
         hints: ExecutionHints = ExecutionHints(),  # noqa: B008 - it is frozen
         noted: Mapping[str, Any] | None = None,
@@ -123,6 +127,7 @@ class Dispatcher:
         self._agent = agent or next(iter(service.systems), "")
         self._roles = roles
         self._auto_continue = auto_continue
+        self._carried = carried
         self._hints = hints
         self._noted = dict(noted or {})
         self._told = told
@@ -245,7 +250,8 @@ class Dispatcher:
                     return self._remembered(talk, said, answer)
                 continue  # it came to its end just now, or to an answer
             loop_id = talk.loop_id(length + 1)
-            request = self._request(said, address, () if before is None else counts_after(events, before))
+            history = () if before is None else lately(counts_after(events, before), self._carried)
+            request = self._request(said, address, history)
             try:
                 await self.service.begin(self._agent_for(said, before), request, loop_id=loop_id, talk=True)
             except LoopMismatch:

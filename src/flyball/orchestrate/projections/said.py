@@ -27,6 +27,15 @@ def counts_after(events: Sequence[Event], state: AnyState) -> tuple[Message, ...
     return tuple([message for message in history if message.role is not Role.SYSTEM])
 
 
+def lately(messages: Sequence[Message], most: int) -> Sequence[Message]:
+    """The last so many messages or fewer, from one of a person's on; more, where the last turn has more."""
+    if len(messages) <= most:
+        return messages
+    asked = [number for number, message in enumerate(messages) if message.role is Role.USER]
+    recent = [number for number in asked if number >= len(messages) - most] or asked[-1:]
+    return messages[recent[0] :] if recent else ()
+
+
 def said_in(state: AnyState) -> tuple[Message, ...]:
     """What was said in a loop that is over, with what was said before it; not the instructions.
 
