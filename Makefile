@@ -25,8 +25,9 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal $(SUITE)
 WAITING := $(if $(filter auto,$(WORKERS)),-n $(shell expr $$(nproc 2>/dev/null || echo 2) \* 3 / 2))
 
 # What failed among others is run again, alone: what fails again fails; what holds then is a test that a busy machine
-# fails, or a race of ours. Either is told by its name and is to be mended, but holds nobody else up.
-twice = $(RUN) -m pytest -q $(PARALLEL) $(2) $(1) || { printf '\n== what failed, alone ==\n'; \
+# fails, or a race of ours. Either is told by its name and is to be mended, but holds nobody else up. A run that did
+# not come to its end (any code but 1, which is that of tests that failed) has failed.
+twice = $(RUN) -m pytest -q $(PARALLEL) $(2) $(1) || { code=$$?; test $$code = 1 || exit $$code; printf '\n== what failed, alone ==\n'; \
 	$(RUN) -m pytest --last-failed --last-failed-no-failures none -rA --show-capture no $(SUITE) $(1); }
 
 heading = @printf '\n== %s ==\n'
