@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from flyball.core.errors import IdentityInvalid, IdentityStorageFailed
+from flyball.core.errors import IdentityInvalid, IdentityNotFound, IdentityStorageFailed
+from flyball.identity.credential import CAPABILITY
 from flyball.identity.did import DID
 from flyball.identity.provider import IdentityProvider
 from flyball.identity.store import FolderStore, MemoryStore
@@ -69,6 +70,20 @@ async def test_secrets_are_in_no_identity_and_no_credential(tmp_path: Path) -> N
 async def test_two_processes_agree_on_the_issuer(tmp_path: Path) -> None:
     providers = [LocalProvider(tmp_path) for _ in range(8)]
     assert len(set(await asyncio.gather(*[one.issuer() for one in providers]))) == 1
+
+
+async def test_of_changes_at_the_same_time_all_hold(tmp_path: Path) -> None:
+    clerk = await LocalProvider(tmp_path).create("clerk")
+
+    async def give(name: str) -> None:
+        provider = LocalProvider(tmp_path)  # as another process would have it
+        given = await provider.issue(clerk.did, CAPABILITY, {"capability": name})
+        await provider.revise(clerk.did, lambda now: now.add_credential(given))
+
+    await asyncio.gather(*[give(f"work.{number}") for number in range(8)])
+    assert len((await LocalProvider(tmp_path).resolve(clerk.did)).credentials) == 8
+    with pytest.raises(IdentityNotFound):
+        await MemoryProvider().revise(clerk.did, lambda now: now)
 
 
 async def test_a_name_that_was_left_half_made_can_be_made(tmp_path: Path) -> None:

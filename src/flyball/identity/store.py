@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Protocol
 
 from flyball.core.errors import IdentityStorageFailed
+from flyball.locks import locked
 
 
 class Store(Protocol):
@@ -35,6 +38,10 @@ class Store(Protocol):
         """Forget a thing; whether it was there."""
         ...
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Read, change and put something inside the block while nobody else does."""
+        ...
+
     def all(self, kind: str) -> list[bytes]:
         """All things of a kind."""
         ...
@@ -45,6 +52,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._things: dict[str, dict[str, bytes]] = {}
+        self._lock = Lock()
 
     def get(self, kind: str, name: str) -> bytes | None:
         """See `Store.get`."""
@@ -65,6 +73,10 @@ class MemoryStore:
     def all(self, kind: str) -> list[bytes]:
         """See `Store.all`."""
         return list(self._things.get(kind, {}).values())
+
+    def alone(self) -> AbstractContextManager[None]:
+        """See `Store.alone`."""
+        return _holding(self._lock)
 
 
 class FolderStore:
@@ -127,6 +139,19 @@ class FolderStore:
             raise _failed(folder, "read", error) from error
         return [data for path in found if (data := self._read(path)) is not None]
 
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """See `Store.alone`: also of other processes nobody does."""
+        path = self.folder / "lock"
+        with ExitStack() as held:
+            try:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                path.touch(mode=0o600)
+                held.enter_context(locked(path))
+            except OSError as error:
+                raise _failed(path, "written", error) from error
+            yield
+
     def _path(self, kind: str, name: str) -> Path:
         return self.folder / kind / f"{sha256(name.encode()).hexdigest()[:40]}.json"
 
@@ -154,6 +179,12 @@ class FolderStore:
                 beside.unlink()
             raise
         return beside
+
+
+@contextmanager
+def _holding(lock: Lock) -> Generator[None]:
+    with lock:
+        yield
 
 
 def _sync(folder: Path) -> None:

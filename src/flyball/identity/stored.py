@@ -126,10 +126,7 @@ class StoredProvider:
         """See `IdentityProvider.resolve`."""
         found = self._kept(did)
         if found is None:
-            raise IdentityNotFound(
-                f"the identity of {did} is not kept here: `flyball identity list` shows those that are",
-                did=str(did),
-            )
+            raise _not_kept(did)
         return found
 
     async def identities(self) -> tuple[AgentIdentity, ...]:
@@ -142,6 +139,15 @@ class StoredProvider:
         identity.validate()
         await self.resolve(identity.did)
         await asyncio.to_thread(self._keep, replace(identity, updated=self._now()))
+
+    async def revise(self, did: DID, change: Callable[[AgentIdentity], AgentIdentity]) -> AgentIdentity:
+        """Change an identity as it is by now, while nobody else does: what others have changed stays.
+
+        Raises:
+            IdentityNotFound: it is not kept here.
+            IdentityInvalid: it is none as it is changed.
+        """
+        return await asyncio.to_thread(self._revise, did, change)
 
     async def delete(self, did: DID) -> None:
         """See `IdentityProvider.delete`."""
@@ -265,6 +271,16 @@ class StoredProvider:
         data = self._store.get("identities", str(did.without_fragment()))
         return None if data is None else AgentIdentity.unmarshal_json(data)
 
+    def _revise(self, did: DID, change: Callable[[AgentIdentity], AgentIdentity]) -> AgentIdentity:
+        with self._store.alone():
+            kept = self._kept(did)
+            if kept is None:
+                raise _not_kept(did)
+            changed = replace(change(kept), updated=self._now())
+            changed.validate()
+            self._keep(changed)
+            return changed
+
     def _keep(self, identity: AgentIdentity) -> None:
         self._store.put("identities", str(identity.did), identity.marshal_json())
 
@@ -289,6 +305,12 @@ class LocalProvider(StoredProvider):
 
 def _taken(did: DID) -> IdentityInvalid:
     return IdentityInvalid(f"there is an identity of {did} here already: choose another DID", where="did")
+
+
+def _not_kept(did: DID) -> IdentityNotFound:
+    return IdentityNotFound(
+        f"the identity of {did} is not kept here: `flyball identity list` shows those that are", did=str(did)
+    )
 
 
 def _sealed(did: DID, key: SigningKey) -> bytes:

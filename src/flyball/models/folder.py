@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from flyball.core.errors import MissingExtra, ModelStorageFailed
-from flyball.models.lock import locked, try_locked
+from flyball.locks import locked, try_locked
 from flyball.models.model import Model
 from flyball.models.record import Record
 

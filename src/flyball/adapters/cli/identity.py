@@ -190,8 +190,7 @@ async def _issued(
     for capability in capabilities:
         claims = {"capability": capability, "confidence": 1.0}
         issued.append(await provider.issue(identity.did, CAPABILITY, claims, expires=until))
-        identity = identity.add_credential(issued[-1])
-        await provider.update(identity)
+        await provider.revise(identity.did, lambda now: now.add_credential(issued[-1]))
     return issued
 
 

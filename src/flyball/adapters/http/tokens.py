@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from flyball.adapters.http.problems import Unauthenticated
 from flyball.core.errors import UserError
-from flyball.models.lock import locked
+from flyball.locks import locked
 
 _PREFIX = "fly"
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)

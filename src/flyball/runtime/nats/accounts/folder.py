@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flyball.core.errors import UnknownTenant, UserError
-from flyball.models.lock import locked, try_locked
+from flyball.locks import locked, try_locked
 from flyball.runtime.nats.accounts.claims import (
     account_claims,
     creds_text,

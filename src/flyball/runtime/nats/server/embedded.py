@@ -23,7 +23,7 @@ from typing import Self
 import msgspec
 
 from flyball.core.errors import JournalFailure, UserError
-from flyball.models.lock import try_locked
+from flyball.locks import try_locked
 from flyball.runtime.nats.connection import NatsOptions
 from flyball.runtime.nats.server import guard
 from flyball.runtime.nats.server.binary import find_binary
