@@ -48,7 +48,7 @@ from flyball.runtime.nats.bus import Bus
 from flyball.runtime.nats.connection import Connection, NatsOptions
 from flyball.runtime.nats.journal import NatsJournal
 from flyball.runtime.nats.layout import Layout
-from flyball.runtime.nats.messages.told import write_signal, write_task
+from flyball.runtime.nats.messages.told import as_read, write_signal, write_task
 from flyball.runtime.nats.messages.work import write_outside_result
 from flyball.runtime.nats.naming import is_inbox
 from flyball.runtime.nats.room import lacks_room
@@ -296,13 +296,13 @@ class NatsRuntime:
                 if signal.id in state.signals and not before:
                     break  # as it was taken: the loop may have gone on since
             if not taken:
-                see_that_it_is_the_same((*events, *news), signal)
+                see_that_it_is_the_same((*events, *news), as_read(signal))
             return stage_if_taken(state, None if taken else signal)
         except TimeoutError:
             # The answer passes by once: the journal knows, if it was lost.
             events, state = await load(self.journal, loop_id)
             if signal.id in state.signals:
-                see_that_it_is_the_same(events, signal)
+                see_that_it_is_the_same(events, as_read(signal))
                 return stage_if_taken(state)
             raise await self._not_taken(loop_id, f"the signal {signal.type}", len(data)) from None
         finally:

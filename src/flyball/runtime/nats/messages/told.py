@@ -44,7 +44,7 @@ _ON: dict[str, tuple[type[Event], ...]] = {
     "agent.response.": (ModelAnswered, ModelFailed),
     "tool.result.": (ToolReturned, ChildEnded),
 }
-_NOBODY = "flyball"
+NOBODY = "flyball"
 """Who a signal is from, where nobody said: it must be from somebody."""
 
 
@@ -74,6 +74,11 @@ def write_task(started: Started) -> bytes:
     )
 
 
+def as_read(signal: Signal) -> Signal:
+    """A signal as whoever reads its message has it: SemStreams' have somebody who sends them."""
+    return replace(signal, by=NOBODY) if signal.type in SEVEN and not signal.by else signal
+
+
 def write_signal(loop_id: str, signal: Signal, at: float) -> bytes:
     """A signal as a message: the payload says all of it, where SemStreams has one for it."""
     if signal.type not in SEVEN:
@@ -84,7 +89,7 @@ def write_signal(loop_id: str, signal: Signal, at: float) -> bytes:
             signal_id=payload.signal_id,
             type=payload.type,
             loop_id=loop_id,
-            user_id=_NOBODY,
+            user_id=NOBODY,
             payload=payload.payload,
             timestamp=at,
         )
