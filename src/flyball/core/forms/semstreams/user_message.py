@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from enum import StrEnum
 from typing import ClassVar, cast
 
@@ -54,10 +55,11 @@ class Attachment(Keyed, frozen=True, kw_only=True):
 
 
 def _sizes(content: str) -> tuple[int, ...]:
-    """How many bytes a content may stand for: as text, and as base64 where it may be that."""
+    """How many bytes a content may stand for: as text, also of a file with a byte order mark, or as base64."""
     length = len(content)
     text = length if content.isascii() else len(content.encode(errors="surrogatepass"))
-    return (text,) if length % 4 else (text, length // 4 * 3 - (length - len(content.rstrip("="))))
+    texts = (text, text + len(BOM_UTF8))
+    return texts if length % 4 else (*texts, length // 4 * 3 - (length - len(content.rstrip("="))))
 
 
 class UserMessage(Payload, frozen=True, kw_only=True):
