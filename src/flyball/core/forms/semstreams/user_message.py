@@ -55,7 +55,7 @@ class Attachment(Keyed, frozen=True, kw_only=True):
 
 
 def _sizes(content: str) -> tuple[int, ...]:
-    """How many bytes a content may stand for: as text, also of a file with a byte order mark, or as base64."""
+    """How many bytes a content may stand for: as text, perhaps behind a byte order mark, or as base64."""
     length = len(content)
     text = length if content.isascii() else len(content.encode(errors="surrogatepass"))
     texts = (text, text + len(BOM_UTF8))
